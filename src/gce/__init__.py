@@ -1,0 +1,34 @@
+"""Greedy convex ensembles: convex combinations of basis models, learned by Frank-Wolfe in function space."""
+
+from importlib.metadata import version
+
+from gce import losses
+from gce.algorithms import Algorithm, AwayStep, Blended, FrankWolfe, NonlinearGreedy, Pairwise, Step
+from gce.basis import Basis, Neural, Neuron, Pool
+from gce.ensemble import ConvexEnsemble
+from gce.estimators import GCEClassifier, GCERegressor
+from gce.line_search import Brent, Exact, LineSearch, OpenLoop
+
+__version__ = version("greedy-convex-ensemble")
+
+__all__ = [
+    "Algorithm",
+    "AwayStep",
+    "Basis",
+    "Blended",
+    "Brent",
+    "ConvexEnsemble",
+    "Exact",
+    "FrankWolfe",
+    "GCEClassifier",
+    "GCERegressor",
+    "LineSearch",
+    "Neural",
+    "Neuron",
+    "NonlinearGreedy",
+    "OpenLoop",
+    "Pairwise",
+    "Pool",
+    "Step",
+    "losses",
+]

@@ -1,0 +1,249 @@
+"""The active set: atoms, their weights on the simplex, and what they add up to. The only mutable state of a fit.
+
+Atoms are appended and never deleted during a fit; a dropped atom has weight exactly 0. One formula serves every step,
+
+    d = [toward] (s - F) + [away] (F - v),
+
+because the pairwise direction ``s - v`` is the sum of the Frank-Wolfe and the away direction. It is linear in the
+weights, so the same coefficients move weights, training predictions and validation predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gce.basis.base import Atoms, Zero
+
+#: Outputs are cached while they fit in this many bytes; beyond, atoms are evaluated again when they are needed.
+CACHE_BYTES = 4 * 2**30
+_BLOCK_BYTES = 2**28
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Which atoms a step moves toward and away from.
+
+    Parameters
+    ----------
+    toward, away : Tensor of shape (M, J)
+        Slots of atoms, -1 for none.
+    """
+
+    toward: Tensor
+    away: Tensor
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The atoms that one round added.
+
+    Parameters
+    ----------
+    atoms : Atoms
+    position : Tensor of shape (M,)
+        Which of ``atoms`` is each member's, -1 for a member that got none.
+    """
+
+    atoms: Atoms
+    position: Tensor
+
+    def outputs(self, X: Tensor) -> Tensor:
+        """``(M, N, k)``, 0 for members without an atom here."""
+        out = self.atoms(X)
+        if torch.equal(self.position, torch.arange(len(out), device=out.device)):
+            return out
+        return torch.where((self.position >= 0)[:, None, None], out[self.position], 0.0)
+
+
+class ActiveSet:
+    """Atoms and weights of ``M`` members over ``N`` rows, of which the first ``n`` are trained on.
+
+    Parameters
+    ----------
+    X : Tensor of shape (N, d)
+    train_rows : int
+        ``n``.
+    members : int
+        ``M``.
+    outputs : int
+        ``k``.
+    separate : bool
+        Each output has simplex weights of its own: ``J = k`` instead of 1.
+    cache_bytes : int
+    """
+
+    def __init__(
+        self,
+        X: Tensor,
+        train_rows: int,
+        members: int,
+        outputs: int,
+        *,
+        separate: bool = False,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        self.X, self.train_rows, self.outputs = X, train_rows, outputs
+        self.members = torch.arange(members, device=X.device)
+        self.slots: list[Slot] = []
+        self.t = 0
+        self.calls = torch.zeros(members, dtype=torch.long, device=X.device)
+        #: The gap at each member's last oracle call: what blended steps compare their own promise with.
+        self.promise = torch.full((members,), torch.inf, dtype=torch.float64, device=X.device)
+        self._cache_bytes = cache_bytes
+        self._cache: Tensor | None = X.new_empty(members, 0, len(X), outputs)
+        blocks = outputs if separate else 1
+        self.weights = torch.ones(members, 0, blocks, dtype=torch.float64, device=X.device)
+        self.pred = torch.zeros(members, len(X), outputs, dtype=torch.float64, device=X.device)
+        self.admit(Zero(members, outputs), torch.ones(members, dtype=torch.bool, device=X.device))
+        self.weights[:] = 1.0
+
+    @property
+    def train_pred(self) -> Tensor:
+        """Predictions on the training rows, ``(M, n, k)``, from the offset."""
+        return self.pred[:, : self.train_rows]
+
+    @property
+    def present(self) -> Tensor:
+        """Which member has an atom in which slot, ``(M, T)``."""
+        return torch.stack([slot.position >= 0 for slot in self.slots], 1)
+
+    def admit(self, atoms: Atoms, asked: Tensor) -> Tensor:
+        """Append atoms for the members that asked (mask ``(M,)``); the slot of each member's atom, ``(M,)``.
+
+        An atom with a key that the member already has is not appended again. Members that did not ask get -1.
+        """
+        position = torch.full_like(self.members, -1)
+        position[asked] = torch.arange(int(asked.sum()), device=position.device)
+        slot = torch.full_like(self.members, -1)
+        if atoms.keys is not None:
+            known = self._known(atoms.keys, position)
+            slot, position = known, torch.where(known >= 0, -1, position)
+            if not (position >= 0).any():
+                return slot
+        self._append(Slot(atoms, position))
+        return torch.where(position >= 0, len(self.slots) - 1, slot)
+
+    def readmit(self, slot: Slot) -> None:
+        """Append a slot of an earlier run."""
+        self._append(slot)
+
+    def resume(self, weights: Tensor, counters: list[tuple[int, float]], t: int) -> None:
+        """Stand where an earlier run stood: weights ``(M, T, J)``, each member's (calls, promise), and the round."""
+        calls, promise = zip(*counters, strict=True)
+        self.calls = torch.tensor(calls, device=self.X.device)
+        self.promise = torch.tensor(promise, dtype=torch.float64, device=self.X.device)
+        self.weights, self.t = weights, t
+        self.pred = self.combine(weights)
+
+    def _known(self, keys: Tensor, position: Tensor) -> Tensor:
+        found = torch.full_like(position, -1)
+        wanted = torch.where(position >= 0, keys[position], -1)
+        for t, slot in enumerate(self.slots):
+            if slot.atoms.keys is not None:
+                same = (slot.position >= 0) & (position >= 0) & (slot.atoms.keys[slot.position] == wanted)
+                found = torch.where(same, t, found)
+        return found
+
+    def _append(self, slot: Slot) -> None:
+        self.slots.append(slot)
+        self.weights = torch.nn.functional.pad(self.weights, (0, 0, 0, 1))
+        if self._cache is None:
+            return
+        out = slot.outputs(self.X)
+        used = len(self.slots) - 1
+        if used == self._cache.shape[1]:
+            # memory for half as many again: appending stays linear without holding twice what is needed
+            room = max(4, used + used // 2)
+            if len(out) * room * out[0].numel() * out.element_size() > self._cache_bytes:
+                self._cache = None
+                return
+            grown = out.new_empty(len(out), room, *out.shape[1:])
+            grown[:, :used] = self._cache[:, :used]
+            self._cache = grown
+        self._cache[:, used] = out
+
+    def _blocks(self, needed: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Slots that are needed (mask ``(T,)``) with their outputs ``(M, s, N, k)`` in float64, some at a time."""
+        if self._cache is None:
+            for t in needed.nonzero().flatten().tolist():
+                yield torch.tensor([t], device=needed.device), self.slots[t].outputs(self.X)[:, None].double()
+            return
+        cache = self._cache[:, : len(self.slots)]
+        if needed.all() and cache.dtype == torch.float64:
+            yield needed.nonzero().flatten(), cache
+            return
+        step = max(1, _BLOCK_BYTES // (8 * self.pred.numel()))
+        for index in needed.nonzero().flatten().split(step):
+            yield index, cache[:, index].double()
+
+    def inner(self, gradient: Tensor, first: int = 0) -> Tensor:
+        """``<D, g>`` of the atoms from slot ``first`` on, ``(M, T - first, J)``; infinite where a member has none."""
+        needed = torch.arange(len(self.slots), device=self.X.device) >= first
+        product = self.weights.new_full(self.weights.shape, torch.inf)
+        for index, out in self._blocks(needed):
+            train = out[:, :, : self.train_rows]
+            if self.weights.shape[2] == 1:
+                product[:, index, 0] = (train.flatten(2) @ gradient.flatten(1)[..., None])[..., 0]
+            else:
+                product[:, index] = torch.einsum("mtnk,mnk->mtk", train, gradient)
+        return product.masked_fill_(~self.present[..., None], torch.inf)[:, first:]
+
+    def combine(self, coefficients: Tensor) -> Tensor:
+        """``sum_t coefficients_t G_t`` on all rows, ``(M, N, k)``: one sum in one order."""
+        total = torch.zeros_like(self.pred)
+        for index, out in self._blocks((coefficients != 0).any(2).any(0)):
+            part = coefficients[:, index]
+            if part.shape[2] == 1:
+                total += (part.transpose(1, 2) @ out.flatten(2)).view_as(total)
+            else:
+                total += torch.einsum("mtk,mtnk->mnk", part, out)
+        return total
+
+    def moves(self, go: Direction) -> Tensor:
+        """The direction's coefficients ``[toward](e_s - w) + [away](w - e_v)``, shape ``(M, T, J)``."""
+        toward, away = (go.toward >= 0)[:, None], (go.away >= 0)[:, None]
+        to = torch.zeros_like(self.weights).scatter_(1, go.toward.clamp(min=0)[:, None], 1.0)
+        off = torch.zeros_like(self.weights).scatter_(1, go.away.clamp(min=0)[:, None], 1.0)
+        both = toward & away
+        alone = toward * (to - self.weights) + away * (self.weights - off)
+        # written out, so that the weights cancel exactly and not to rounding
+        return torch.where(both, to - off, alone)
+
+    def delta(self, go: Direction) -> Tensor:
+        """The direction in prediction space, on all rows, ``(M, N, k)``."""
+        return self.combine(self.moves(go))
+
+    def limit(self, go: Direction) -> Tensor:
+        """The longest step, ``(M, J)``: 1 toward, ``w/(1-w)`` away, ``w`` for both, 0 for neither."""
+        w = self.weights.gather(1, go.away.clamp(min=0)[:, None])[:, 0]
+        toward, away = go.toward >= 0, go.away >= 0
+        longest = torch.where(away, torch.where(toward, w, w / (1 - w)), toward.to(w.dtype))
+        if not torch.isfinite(longest).all():
+            raise ValueError("an away step from an atom of weight 1 has nowhere to go")
+        return longest
+
+    def apply(self, go: Direction, size: Tensor) -> None:
+        """Move weights and predictions by ``size`` of shape ``(M, J)`` along a direction."""
+        moves, full = self.moves(go), (go.away >= 0) & (size >= self.limit(go))
+        step = None if self._cache is not None else size[:, None] * self.combine(moves)
+        weights = (self.weights + size[:, None] * moves).clamp_(min=0)
+        dropped = torch.zeros_like(weights, dtype=torch.bool).scatter_(1, go.away.clamp(min=0)[:, None], full[:, None])
+        weights.masked_fill_(dropped & (go.toward != go.away)[:, None], 0.0)
+        # the sum stays 1 to rounding however many steps are taken
+        self.weights = weights / weights.sum(1, keepdim=True)
+        # without a cache the sum would cost an evaluation of every atom: the predictions move with the weights
+        self.pred = self.combine(self.weights) if step is None else self.pred + step
+        self.t += 1
+
+    def retire(self, keep: Tensor) -> None:
+        """Keep only some members (mask ``(M,)``): the others are done."""
+        index = keep.nonzero().flatten()
+        self.slots = [Slot(slot.atoms, slot.position[index]) for slot in self.slots]
+        self.members, self.calls, self.promise = self.members[index], self.calls[index], self.promise[index]
+        self.weights, self.pred = self.weights[index], self.pred[index]
+        if self._cache is not None:
+            self._cache = self._cache[index]

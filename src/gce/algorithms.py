@@ -1,0 +1,252 @@
+"""The greedy algorithms: what the oracle minimises, and which weights move. One loop serves them all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import torch
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+from gce.active_set import ActiveSet, Direction
+from gce.basis.base import Basis
+from gce.line_search import LineSearch
+from gce.objectives import Joint, Linear, Objective
+from gce.risk import Risk
+from gce.streams import Streams
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one round did, for each of the members still running.
+
+    Parameters
+    ----------
+    t : int
+        The round, from 1.
+    members : list of int
+        Which members ran.
+    risk : Tensor of shape (M,)
+        Training risk after the step.
+    gap : Tensor of shape (M,)
+        ``max_g <D, F - g>`` before the step, over the atoms known: it bounds ``R(F) - min R`` where ``certified``, and
+        is a lower estimate of the duality gap otherwise.
+    certified : bool
+        The oracle is exact, so the gap is the duality gap.
+    size, limit : Tensor of shape (M, J)
+        The step taken and the longest one allowed.
+    direction : Direction
+    calls : Tensor of shape (M,)
+        Oracle calls so far.
+    seconds : float
+        Since the fit began.
+    validation : Tensor of shape (M,) or None
+        What early stopping watches, lower is better; None where nothing is held out.
+    """
+
+    t: int
+    members: list[int]
+    risk: Tensor
+    gap: Tensor
+    certified: bool
+    size: Tensor
+    limit: Tensor
+    direction: Direction
+    calls: Tensor
+    seconds: float = 0.0
+    validation: Tensor | None = None
+
+
+class Algorithm(BaseEstimator):
+    """A greedy algorithm over the hull of a basis."""
+
+    #: The oracle minimises the linear objective, so that with an exact oracle the gap is the duality gap.
+    linear = True
+
+    def objective(self, risk: Risk, active: ActiveSet, gradient: Tensor, bound: Tensor) -> Objective:
+        """What the oracle minimises."""
+        return Linear(gradient, bound)
+
+    def asks(self, inner: Tensor, active: ActiveSet) -> Tensor:
+        """Which members need the oracle this round, ``(M,)``."""
+        return torch.ones_like(active.members, dtype=torch.bool)
+
+    def direction(self, inner: Tensor, level: Tensor, active: ActiveSet, new: Tensor) -> Direction:
+        """Which atoms move.
+
+        Parameters
+        ----------
+        inner : Tensor of shape (M, T, J)
+            ``<D, g>`` of every atom known.
+        level : Tensor of shape (M, J)
+            ``<D, F>``.
+        active : ActiveSet
+        new : Tensor of shape (M,)
+            Slot of the atom the oracle just returned, -1 where it was not asked.
+        """
+        raise NotImplementedError
+
+    def iterate(
+        self,
+        risk: Risk,
+        active: ActiveSet,
+        basis: Basis,
+        line_search: LineSearch,
+        bound: Tensor,
+        streams: Streams,
+    ) -> Iterator[Step]:
+        """Run rounds without end; whoever iterates decides when to stop, and may retire members in between."""
+        began = time.perf_counter()
+        for t in count(active.t + 1):
+            here = risk if len(active.members) == len(risk.weight) else risk.select(active.members)
+            gradient = here.gradient(active.train_pred)
+            inner = active.inner(gradient)
+            asked = self.asks(inner, active)
+            new = torch.full_like(active.members, -1)
+            if asked.any():
+                objective = self.objective(here, active, gradient, bound)
+                part = objective if asked.all() else objective.select(asked.nonzero().flatten())
+                atoms = basis.minimize(part, active.X, rng=streams.at(t, active.members[asked], active.calls[asked]))
+                known = len(active.slots)
+                new = active.admit(atoms, asked)
+                active.calls += asked
+                inner = torch.cat([inner, active.inner(gradient, first=known)], 1)
+            level = _by_block(gradient * active.train_pred, inner)
+            gap = (level - inner.amin(1)).sum(1).clamp(min=0)
+            active.promise = torch.where(asked, gap, active.promise)
+            go = self.direction(inner, level, active, new)
+            size, limit = self._search(here, active, line_search, go, t)
+            active.apply(go, size)
+            yield Step(
+                t=t,
+                members=active.members.tolist(),
+                risk=here.value(active.train_pred),
+                gap=gap,
+                certified=basis.exact and self.linear,
+                size=size,
+                limit=limit,
+                direction=go,
+                calls=active.calls.clone(),
+                seconds=time.perf_counter() - began,
+            )
+
+    @staticmethod
+    def _search(
+        risk: Risk, active: ActiveSet, line_search: LineSearch, go: Direction, t: int
+    ) -> tuple[Tensor, Tensor]:
+        limit = active.limit(go)
+        delta = active.delta(go)[:, : active.train_rows]
+        if limit.shape[1] > 1 and not risk.loss.separable:
+            # the outputs' sizes depend on each other through the loss: they move together, each by the same share of
+            # its own limit, which is a line in the product of their simplices
+            share = line_search(risk.along(active.train_pred, limit[:, None] * delta, torch.ones_like(limit[:, :1])), t)
+            return share * limit, limit
+        return line_search(risk.along(active.train_pred, delta, limit), t), limit
+
+
+def _by_block(product: Tensor, inner: Tensor) -> Tensor:
+    """Sum ``(M, n, k)`` over rows, and over outputs where they share their weights: ``(M, J)``."""
+    by_output = product.sum(1)
+    return by_output if inner.shape[2] > 1 else by_output.sum(1, keepdim=True)
+
+
+def best_atom(inner: Tensor) -> Tensor:
+    """The atom that points best downhill, ``(M, J)``."""
+    return inner.argmin(1)
+
+
+def worst_atom(inner: Tensor, weights: Tensor) -> Tensor:
+    """The atom *in use* that points worst, ``(M, J)``: an atom of weight 0 has nothing to give."""
+    return inner.masked_fill(weights <= 0, -torch.inf).argmax(1)
+
+
+def nobody(like: Tensor) -> Tensor:
+    return torch.full_like(like, -1)
+
+
+class FrankWolfe(Algorithm):
+    """Toward the best atom."""
+
+    def direction(self, inner: Tensor, level: Tensor, active: ActiveSet, new: Tensor) -> Direction:
+        toward = best_atom(inner)
+        return Direction(toward, nobody(toward))
+
+
+class AwayStep(Algorithm):
+    """Toward the best atom or away from the worst, whichever is better aligned with the negative gradient."""
+
+    def direction(self, inner: Tensor, level: Tensor, active: ActiveSet, new: Tensor) -> Direction:
+        toward, away = best_atom(inner), worst_atom(inner, active.weights)
+        promise_toward = level - inner.gather(1, toward[:, None])[:, 0]
+        promise_away = inner.gather(1, away[:, None])[:, 0] - level
+        alone = active.weights.gather(1, away[:, None])[:, 0] >= 1
+        leave = (promise_away > promise_toward) & ~alone
+        return Direction(torch.where(leave, -1, toward), torch.where(leave, away, -1))
+
+
+class Pairwise(Algorithm):
+    """From the worst atom to the best: the paper's choice."""
+
+    def direction(self, inner: Tensor, level: Tensor, active: ActiveSet, new: Tensor) -> Direction:
+        return Direction(best_atom(inner), worst_atom(inner, active.weights))
+
+
+class Blended(Algorithm):
+    """Pairwise steps among the atoms in use while they promise enough; the oracle only when they do not.
+
+    Lazified blended pairwise conditional gradients (Tsuji, Tanaka and Pokutta, 2022): a local step, which costs no
+    training, is taken while it promises at least ``laziness`` times what the last oracle call promised. When the oracle
+    is called, a Frank-Wolfe step is taken unless the local step promises more.
+
+    Parameters
+    ----------
+    laziness : float, default=0.5
+    """
+
+    def __init__(self, laziness: float = 0.5) -> None:
+        self.laziness = laziness
+
+    def _local(self, inner: Tensor, active: ActiveSet) -> tuple[Tensor, Tensor, Tensor]:
+        """Best and worst atom in use, and the promise ``<D, v - s>`` of moving from the one to the other."""
+        used = active.weights > 0
+        toward = inner.masked_fill(~used, torch.inf).argmin(1)
+        away = worst_atom(inner, active.weights)
+        promise = inner.gather(1, away[:, None])[:, 0] - inner.gather(1, toward[:, None])[:, 0]
+        return toward, away, promise
+
+    def asks(self, inner: Tensor, active: ActiveSet) -> Tensor:
+        *_, promise = self._local(inner, active)
+        total = promise.sum(1)
+        return (total < self.laziness * active.promise) | (total <= 0)
+
+    def direction(self, inner: Tensor, level: Tensor, active: ActiveSet, new: Tensor) -> Direction:
+        near, away, local = self._local(inner, active)
+        far = best_atom(inner)
+        promised = level - inner.gather(1, far[:, None])[:, 0]
+        blend = (new < 0)[:, None] | (local >= promised)
+        return Direction(torch.where(blend, near, far), torch.where(blend, away, -1))
+
+
+class NonlinearGreedy(Algorithm):
+    """Toward an atom that was trained, with its mixing weight, on the risk itself."""
+
+    linear = False
+
+    def objective(self, risk: Risk, active: ActiveSet, gradient: Tensor, bound: Tensor) -> Objective:
+        return Joint(risk, active.train_pred, bound, start=1 / (active.t + 2))
+
+    def direction(self, inner: Tensor, level: Tensor, active: ActiveSet, new: Tensor) -> Direction:
+        toward = new[:, None].expand_as(level)
+        return Direction(toward, nobody(toward))
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "pairwise": Pairwise(),
+    "away": AwayStep(),
+    "frank-wolfe": FrankWolfe(),
+    "nonlinear": NonlinearGreedy(),
+    "blended": Blended(),
+}

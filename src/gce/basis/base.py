@@ -1,0 +1,98 @@
+"""What every basis and every atom can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import torch
+from sklearn.base import BaseEstimator
+from torch import Tensor, nn
+
+from gce.objectives import Objective
+from gce.streams import RoundStreams
+
+
+class Atoms(nn.Module):
+    """``A`` frozen models evaluated together: ``X`` of shape ``(n, d)`` to outputs ``(A, n, k)``.
+
+    During a fit the leading dimension holds one atom a member; in an ensemble it holds all its atoms.
+    """
+
+    #: Names of atoms that may be found again, ``(A,)``; None where each atom is new.
+    keys: Tensor | None = None
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def forward(self, X: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def select(self, index: Tensor) -> Self:
+        """Some of the atoms."""
+        raise NotImplementedError
+
+    @classmethod
+    def cat(cls, parts: Sequence[Self]) -> Self:
+        """Atoms of one kind side by side."""
+        raise NotImplementedError
+
+
+class Zero(Atoms):
+    """The zero function: in every class, and where every fit starts. Around an offset it *is* the offset."""
+
+    def __init__(self, count: int, outputs: int) -> None:
+        super().__init__()
+        self.count, self.outputs = count, outputs
+
+    def __len__(self) -> int:
+        return self.count
+
+    def forward(self, X: Tensor) -> Tensor:
+        return X.new_zeros(self.count, len(X), self.outputs)
+
+    def select(self, index: Tensor) -> Zero:
+        return Zero(len(index), self.outputs)
+
+    @classmethod
+    def cat(cls, parts: Sequence[Zero]) -> Zero:
+        return Zero(sum(map(len, parts)), parts[0].outputs)
+
+
+class Basis(BaseEstimator):
+    """A class of models whose outputs stay in ``[-bound, bound]``, with one verb: ``minimize``.
+
+    Attributes
+    ----------
+    exact : bool
+        ``minimize`` finds the minimum over the whole class, so that the gap is a certificate.
+    """
+
+    exact: ClassVar[bool] = False
+
+    @property
+    def separate(self) -> bool:
+        """Each output has a model and simplex weights of its own."""
+        return False
+
+    def dtype(self, rows: int) -> torch.dtype:
+        """In which precision atoms are trained and evaluated on that many training rows."""
+        return torch.float64
+
+    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams) -> Atoms:
+        """One atom a member that makes the objective small.
+
+        Parameters
+        ----------
+        objective : Objective
+            Of ``M`` members, on the first ``n`` rows of ``X``.
+        X : Tensor of shape (N, d)
+            The training rows, then rows that are only evaluated.
+        rng : RoundStreams
+
+        Returns
+        -------
+        Atoms
+            ``M`` of them.
+        """
+        raise NotImplementedError

@@ -1,0 +1,106 @@
+"""A finite pool of given models: the oracle is exact, so the duality gap is a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from gce.basis.base import Atoms, Basis
+from gce.objectives import Objective
+from gce.streams import RoundStreams
+
+Function = Callable[[np.ndarray], ArrayLike]
+
+
+class Pool(Basis):
+    """Given functions, or given output matrices.
+
+    Parameters
+    ----------
+    functions : sequence of callables, optional
+        Each maps standardised rows ``(n, d)`` (a float64 array) to outputs ``(n,)`` or ``(n, k)``, measured from the
+        ensemble's offset and within its bound.
+    outputs : array of shape (P, n, k) or (P, n), optional
+        Outputs of ``P`` models on the very rows of the fit; such a pool cannot predict for other rows.
+    """
+
+    exact: ClassVar[bool] = True
+
+    def __init__(self, functions: Sequence[Function] | None = None, outputs: ArrayLike | None = None) -> None:
+        self.functions = functions
+        self.outputs = outputs
+
+    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams) -> PoolAtoms:
+        every = self._evaluated(X)
+        beyond = (every.abs() > objective.bound * (1 + 1e-12)).flatten(1).any(1).nonzero().flatten()
+        if len(beyond):
+            raise ValueError(
+                f"pool member {int(beyond[0])} has outputs up to {float(every[beyond[0]].abs().max()):.6g}, beyond the "
+                f"bound {objective.bound.tolist()}; scale the member or raise the bound"
+            )
+        keys = objective.score(every[:, : objective.rows]).argmin(1)
+        return PoolAtoms(every, X, self.functions, keys)
+
+    def _evaluated(self, X: Tensor) -> Tensor:
+        """Outputs of the whole pool on ``X``, ``(P, N, k)``; kept, because a fit asks about the same rows each round."""
+        if getattr(self, "_seen", None) is None or self._seen[0] is not X:
+            if (self.functions is None) == (self.outputs is None):
+                raise ValueError("Pool needs either functions or outputs, and not both")
+            if self.functions is not None:
+                if len(self.functions) == 0:
+                    raise ValueError("Pool needs at least one function")
+                every = torch.stack([evaluate(f, X) for f in self.functions])
+            else:
+                every = torch.as_tensor(np.asarray(self.outputs, dtype=np.float64), device=X.device)
+                every = every[..., None] if every.ndim == 2 else every
+                if every.ndim != 3 or every.shape[1] != len(X):
+                    raise ValueError(
+                        f"Pool outputs must have shape (P, {len(X)}, k), one row of X each, got {tuple(every.shape)}"
+                    )
+            self._seen = (X, every)
+        return self._seen[1]
+
+
+def evaluate(function: Function, X: Tensor) -> Tensor:
+    """One function's outputs as a float64 tensor ``(n, k)``."""
+    out = torch.as_tensor(np.asarray(function(X.detach().cpu().numpy()), dtype=np.float64), device=X.device)
+    return out[:, None] if out.ndim == 1 else out
+
+
+class PoolAtoms(Atoms):
+    """Members of a pool, named by their place in it."""
+
+    keys: Tensor
+
+    def __init__(
+        self, every: Tensor | None, X: Tensor | None, functions: Sequence[Function] | None, keys: Tensor
+    ) -> None:
+        super().__init__()
+        self.functions, self.keys = functions, keys
+        self._every, self._X = every, X
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def forward(self, X: Tensor) -> Tensor:
+        if self._every is not None and X is self._X:
+            return self._every[self.keys]
+        if self.functions is None:
+            raise ValueError(
+                "a Pool of output matrices knows only the rows it was given; build it from functions to predict"
+            )
+        known = {int(key): evaluate(self.functions[key], X) for key in self.keys.unique()}
+        return torch.stack([known[int(key)] for key in self.keys])
+
+    def select(self, index: Tensor) -> Self:
+        return type(self)(self._every, self._X, self.functions, self.keys[index])
+
+    @classmethod
+    def cat(cls, parts: Sequence[Self]) -> Self:
+        # side by side they leave the fit: its cached outputs stay behind
+        return cls(None, None, parts[0].functions, torch.cat([part.keys for part in parts]))

@@ -1,0 +1,84 @@
+"""The result of a fit: frozen atoms and their weights, evaluated in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gce.basis.base import Atoms, Zero
+
+_ROWS_AT_ONCE = 8_192
+
+
+class ConvexEnsemble(nn.Module):
+    """``f(x) = offset + sum_j weights_j atom_j(x)``, weights on the simplex.
+
+    Parameters
+    ----------
+    atoms : sequence of Atoms
+        Of one or several kinds; ``weights`` and ``origin`` follow their order.
+    weights : Tensor of shape (A,), or (A, k) where each output has a simplex of its own
+    origin : Tensor of shape (A, 2)
+        Of each atom the member and the round that made it (round 0: the zero function every fit starts from).
+    offset, bound : Tensor of shape (k,)
+        ``|f - offset| <= bound``, because every atom keeps to it and a convex combination cannot leave.
+    """
+
+    weights: Tensor
+    origin: Tensor
+    offset: Tensor
+    bound: Tensor
+
+    def __init__(
+        self, atoms: Sequence[Atoms], weights: Tensor, origin: Tensor, offset: Tensor, bound: Tensor
+    ) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(atoms)
+        for name, value in (("weights", weights), ("origin", origin), ("offset", offset), ("bound", bound)):
+            self.register_buffer(name, value)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def outputs(self, X: Tensor) -> Tensor:
+        """Each atom's outputs, ``(A, n, k)``, in float64."""
+        return torch.cat([part(X).double() for part in self.parts])
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Raw scores, ``(n, k)``, in float64."""
+        by_output = self.weights if self.weights.ndim == 2 else self.weights[:, None]
+        pred = self.offset.expand(len(X), -1).clone()
+        first = 0
+        for part in self.parts:
+            weights = by_output[first : first + len(part)]
+            first += len(part)
+            if isinstance(part, Zero):
+                continue
+            for row in range(0, len(X), _ROWS_AT_ONCE):
+                rows = slice(row, row + _ROWS_AT_ONCE)
+                out = part(X[rows]).double()
+                pred[rows] += torch.einsum("ak,ank->nk", weights.expand(-1, out.shape[2]), out)
+        return pred
+
+
+def collect(
+    chosen: Iterable[tuple[int, int, Atoms, int, Tensor]], offset: Tensor, bound: Tensor
+) -> ConvexEnsemble:
+    """Gather weighted atoms into an ensemble, atoms of one kind stacked side by side.
+
+    Parameters
+    ----------
+    chosen : iterable of (member, round, atoms, position, weight)
+        ``weight`` of shape ``(J,)``, already divided among the members.
+    """
+    kinds: dict[type[Atoms], list[tuple[int, int, Atoms, Tensor]]] = {}
+    for member, t, atoms, position, weight in chosen:
+        one = atoms.select(torch.tensor([position], device=bound.device))
+        kinds.setdefault(type(atoms), []).append((member, t, one, weight))
+    rows = [row for kind in kinds.values() for row in kind]
+    weights = torch.stack([weight for *_, weight in rows]).to(bound.device)
+    origin = torch.tensor([[member, t] for member, t, *_ in rows], device=weights.device)
+    stacked = [kind.cat([atoms for _, _, atoms, _ in part]) for kind, part in kinds.items()]
+    return ConvexEnsemble(stacked, weights[:, 0] if weights.shape[1] == 1 else weights, origin, offset, bound)

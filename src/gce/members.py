@@ -1,0 +1,133 @@
+"""Members: which rows each trains on and which it holds out.
+
+One member is the paper's hold-out; ``K`` members are K-fold cross-fitting, trained at once and averaged: an average of
+convex combinations is a convex combination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+
+from gce.streams import name_of_rows
+
+Array = NDArray[np.float64]
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+#: Folds of ``cv="auto"``, by the measurement in benchmarks/results/defaults.md.
+AUTO_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Members:
+    """Rows of ``M`` members.
+
+    Parameters
+    ----------
+    train, held_out : array of shape (M, N)
+        Row weights; each member's training weights sum to 1, its held-out ones to 1 or (nothing held out) 0.
+    names : tuple of int
+        What each member holds out, as a number for its random streams.
+    """
+
+    train: Array
+    held_out: Array
+    names: tuple[int, ...]
+
+
+def from_splits(X: Array, weight: Array, splits: Iterable[Split]) -> Members:
+    """One member a split ``(train, test)`` of the rows of ``X`` with weights ``(n,)``."""
+    train, held_out, names = [], [], []
+    for number, (learn, test) in enumerate(splits):
+        own, other = np.zeros(len(X)), np.zeros(len(X))
+        own[learn], other[test] = weight[learn], weight[test]
+        if own.sum() == 0:
+            raise ValueError(f"split {number} of cv has no training row with a positive sample weight")
+        train.append(own / own.sum())
+        held_out.append(other / other.sum() if other.any() else other)
+        names.append(name_of_rows(X[test]))
+    if not train:
+        raise ValueError("cv gave no split: it must yield at least one (train, test) pair")
+    return Members(np.stack(train), np.stack(held_out), tuple(names))
+
+
+def with_validation(X: Array, weight: Array, X_val: Array, weight_val: Array) -> Members:
+    """One member that trains on all rows of ``X`` and is watched on rows given for that; they come after ``X``."""
+    train = np.concatenate([weight / weight.sum(), np.zeros(len(X_val))])
+    held_out = np.concatenate([np.zeros(len(X)), weight_val / weight_val.sum()])
+    return Members(train[None], held_out[None], (name_of_rows(X_val),))
+
+
+def splits_for(
+    cv: Any, fraction: float | None, X: Array, codes: NDArray[np.intp] | None, kept: NDArray[np.intp], seed: int
+) -> list[Split]:
+    """The splits that ``cv`` asks for.
+
+    Parameters
+    ----------
+    cv : None, "auto", int, splitter or iterable of (train, test)
+        None: one hold-out of ``fraction`` of the rows (nothing held out where that is None).
+    X : array of shape (n, d)
+        Rows with a positive weight.
+    codes : array of shape (n,) or None
+        Classes to stratify by.
+    kept : array of shape (n,)
+        Where the rows stood in the caller's table: an iterable's indices count there.
+    seed : int
+    """
+    everything = [(np.arange(len(X)), np.arange(0))]
+    if cv is None:
+        return _hold_out(fraction, X, codes, seed) if fraction is not None else everything
+    if isinstance(cv, str) and cv == "auto":
+        return _auto(X, codes, seed) or everything
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        return _folds(int(cv), X, codes, seed)
+    if hasattr(cv, "split"):
+        return [(np.asarray(a), np.asarray(b)) for a, b in cv.split(X, codes)]
+    if isinstance(cv, Iterable) and not isinstance(cv, str):
+        return [_moved(learn, test, kept) for learn, test in cv]
+    raise ValueError(
+        f"cv must be None, 'auto', an int, a scikit-learn splitter or an iterable of (train, test), got {cv!r}"
+    )
+
+
+def _hold_out(fraction: float, X: Array, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
+    if not 0 < fraction < 1:
+        raise ValueError(f"validation_fraction must be in (0, 1) or None, got {fraction!r}")
+    kind = ShuffleSplit if codes is None else StratifiedShuffleSplit
+    return list(kind(1, test_size=fraction, random_state=seed).split(X, codes))
+
+
+def _folds(folds: int, X: Array, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
+    kind = KFold if codes is None else StratifiedKFold
+    return list(kind(folds, shuffle=True, random_state=seed).split(X, codes))
+
+
+def _auto(X: Array, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
+    """Five folds, or as many as the rows of the smallest class allow; a class of one row is never held out."""
+    if codes is None:
+        return _folds(min(AUTO_FOLDS, len(X)), X, None, seed) if len(X) > 1 else []
+    count = np.bincount(codes)[codes]
+    alone, several = np.flatnonzero(count == 1), np.flatnonzero(count > 1)
+    if len(several) == 0:
+        return []
+    folds = _folds(min(AUTO_FOLDS, count[several].min()), X[several], codes[several], seed)
+    return [(np.concatenate([several[learn], alone]), several[test]) for learn, test in folds]
+
+
+def _moved(learn: Any, test: Any, kept: NDArray[np.intp]) -> Split:
+    """Indices (or masks) into the caller's rows as indices into the rows that are kept."""
+    place = {int(row): i for i, row in enumerate(kept)}
+
+    def move(rows: Any) -> NDArray[np.intp]:
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        return np.array([place[int(row)] for row in rows if int(row) in place], dtype=np.intp)
+
+    return move(learn), move(test)

@@ -1,0 +1,158 @@
+"""Objectives: what an oracle is asked to minimise, as a functional of an atom's outputs.
+
+An oracle works on *unit* outputs ``u`` in [-1, 1]; an atom is ``g = bound * u``. Values are divided by
+``sum(bound * |D|)``, so that each member's linear objective lies in [-1, 1] whatever the number of rows, the bound and
+the loss: an optimiser then meets one scale (an unscaled D is of order 1/n and drowns in Adam's epsilon).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from gce.line_search import Exact
+from gce.risk import Risk
+
+
+class Objective(Protocol):
+    """A functional of the outputs of ``M`` atoms on ``n`` training rows.
+
+    Attributes
+    ----------
+    bound : Tensor of shape (k,)
+    theta : Tensor of shape (M, e)
+        First values of the objective's own numbers, learned beside the atom (none for a linear objective).
+    """
+
+    bound: Tensor
+    theta: Tensor
+
+    @property
+    def rows(self) -> int:
+        """How many training rows there are, ``n``."""
+
+    def batch(self, unit: Tensor, theta: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Value and slopes on some rows (None: all), each row counted as it is in the whole.
+
+        Parameters
+        ----------
+        unit : Tensor of shape (M, k, b)
+            Unit outputs, rows last.
+        theta : Tensor of shape (M, e)
+
+        Returns
+        -------
+        value : Tensor of shape (M, k) or (M, 1)
+            By output where the objective is a sum over outputs.
+        slope : Tensor of shape (M, k, b)
+            Derivative in ``unit``.
+        theta_slope : Tensor of shape (M, e)
+        """
+
+    def score(self, outs: Tensor) -> Tensor:
+        """Value for each member of each of ``A`` known outputs ``(A, n, k)``, shape ``(M, A)``; not scaled."""
+
+    def select(self, members: Tensor) -> Objective:
+        """The objective of some members only."""
+
+    def cast(self, dtype: torch.dtype) -> Objective:
+        """The same objective for an oracle that works in ``dtype``."""
+
+
+class Linear:
+    """``<D, g>``: the linear minimisation oracle of Frank-Wolfe.
+
+    Parameters
+    ----------
+    gradient : Tensor of shape (M, n, k)
+    bound : Tensor of shape (k,)
+    """
+
+    def __init__(self, gradient: Tensor, bound: Tensor) -> None:
+        self.gradient = gradient
+        self.bound = bound
+        self.theta = gradient.new_zeros(len(gradient), 0)
+        weighed = (gradient * bound).transpose(1, 2).contiguous()
+        self._slope = weighed / _scale(gradient, bound)[:, None, None]
+
+    @property
+    def rows(self) -> int:
+        return self.gradient.shape[1]
+
+    def batch(self, unit: Tensor, theta: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        slope = self._slope if rows is None else self._slope[:, :, rows]
+        return (slope * unit).sum(2), slope, torch.zeros_like(theta)
+
+    def score(self, outs: Tensor) -> Tensor:
+        return self.gradient.flatten(1) @ outs.flatten(1).to(self.gradient.dtype).T
+
+    def select(self, members: Tensor) -> Linear:
+        return Linear(self.gradient[members], self.bound)
+
+    def cast(self, dtype: torch.dtype) -> Linear:
+        # the division happens in float64 first: D of order 1/n would lose digits in float32
+        other = Linear(self.gradient, self.bound)
+        other._slope, other.theta = self._slope.to(dtype), self.theta.to(dtype)
+        return other
+
+
+class Joint:
+    """``R((1-a) F + a g)`` over the atom and its mixing weight ``a``: the nonlinear greedy algorithm.
+
+    ``a = sigmoid(theta)`` is learned with the atom; a line search has the last word on it.
+
+    Parameters
+    ----------
+    risk : Risk
+    pred : Tensor of shape (M, n, k)
+        The ensemble's scores.
+    bound : Tensor of shape (k,)
+    start : float
+        First mixing weight, in (0, 1).
+    """
+
+    def __init__(self, risk: Risk, pred: Tensor, bound: Tensor, start: float) -> None:
+        self.risk, self.pred, self.bound, self.start = risk, pred, bound, start
+        self.theta = torch.full_like(pred[:, :1, 0], start).logit()
+        self._scale = _scale(risk.gradient(pred), bound)
+        self._dtype = pred.dtype
+
+    @property
+    def rows(self) -> int:
+        return self.pred.shape[1]
+
+    def batch(self, unit: Tensor, theta: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        risk = self.risk if rows is None else self.risk.rows(rows)
+        pred = self.pred if rows is None else self.pred[:, rows]
+        mix = torch.sigmoid(theta.to(pred.dtype))[..., None]
+        toward = self.bound * unit.transpose(1, 2).to(pred.dtype) - pred
+        mixed = pred + mix * toward
+        change = (risk.value(mixed) - risk.value(pred)) / self._scale
+        slope = risk.gradient(mixed) / self._scale[:, None, None]
+        theta_slope = (slope * toward).sum((1, 2))[:, None] * (mix * (1 - mix))[:, 0]
+        unit_slope = (slope * mix * self.bound).transpose(1, 2).contiguous()
+        return change[:, None].to(self._dtype), unit_slope.to(self._dtype), theta_slope.to(self._dtype)
+
+    def score(self, outs: Tensor) -> Tensor:
+        limit = torch.ones_like(self._scale)[:, None]
+        scores = []
+        for out in outs.to(self.pred.dtype):
+            line = self.risk.along(self.pred, out - self.pred, limit)
+            scores.append(line.value(Exact()(line, 1)))
+        return torch.stack(scores, 1)
+
+    def select(self, members: Tensor) -> Joint:
+        return Joint(self.risk.select(members), self.pred[members], self.bound, self.start)
+
+    def cast(self, dtype: torch.dtype) -> Joint:
+        other = Joint(self.risk, self.pred, self.bound, self.start)
+        other._dtype, other.theta = dtype, self.theta.to(dtype)
+        return other
+
+
+def _scale(gradient: Tensor, bound: Tensor) -> Tensor:
+    """``sum(bound * |D|)`` of each member, shape ``(M,)``; 1 where D is 0, so that nothing is divided by 0."""
+    scale = (gradient.abs() * bound).sum((1, 2))
+    return torch.where(scale > 0, scale, 1.0)

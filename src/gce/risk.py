@@ -1,0 +1,82 @@
+"""Risk: a loss bound to targets and row weights, and the same along a line.
+
+Targets live here and nowhere else. Scores are measured from the offset ``c``, the constant around which the hull
+lies: ``pred = f - c`` is what the atoms add up to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gce.losses import Loss
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Weighted mean loss of ``M`` members over the same ``n`` rows.
+
+    Parameters
+    ----------
+    loss : Loss
+    y : Tensor of shape (n, k)
+    weight : Tensor of shape (M, n)
+        Each member's row weights, summing to 1; 0 where the member does not see the row.
+    offset : Tensor of shape (k,)
+    """
+
+    loss: Loss
+    y: Tensor
+    weight: Tensor
+    offset: Tensor
+
+    def value(self, pred: Tensor) -> Tensor:
+        """Risk of each member's scores ``(M, n, k)``, shape ``(M,)``."""
+        # a row without weight may carry any score, even one whose loss overflows: 0 * inf is not 0
+        cost = self.loss.value(self.offset + pred, self.y)
+        return torch.where(self.weight > 0, self.weight * cost, 0.0).sum(-1)
+
+    def gradient(self, pred: Tensor) -> Tensor:
+        """Functional gradient ``D``, shape ``(M, n, k)``: 0 on rows that a member does not see."""
+        return self.weight[..., None] * self.loss.gradient(self.offset + pred, self.y)
+
+    def along(self, pred: Tensor, d: Tensor, limit: Tensor) -> Line:
+        """The risk along ``pred + size * d`` for sizes up to ``limit`` of shape ``(M, J)``."""
+        return Line(self, pred, d, limit)
+
+    def select(self, members: Tensor) -> Risk:
+        """The risk of some members only."""
+        return Risk(self.loss, self.y, self.weight[members], self.offset)
+
+    def rows(self, index: Tensor) -> Risk:
+        """The part of the sum that belongs to some rows (its weights no longer sum to 1)."""
+        return Risk(self.loss, self.y[index], self.weight[:, index], self.offset)
+
+
+@dataclass(frozen=True)
+class Line:
+    """The risk along a direction: a convex function of each member's step size.
+
+    With ``J > 1`` the outputs have simplices and step sizes of their own; the loss is then a sum over outputs, so
+    that the slope in one size does not depend on the others.
+    """
+
+    risk: Risk
+    pred: Tensor
+    d: Tensor
+    limit: Tensor
+
+    @property
+    def quadratic(self) -> bool:
+        return self.risk.loss.quadratic
+
+    def value(self, size: Tensor) -> Tensor:
+        """Risk at sizes ``(M, J)``, shape ``(M,)``."""
+        return self.risk.value(self.pred + size[:, None] * self.d)
+
+    def slope(self, size: Tensor) -> Tensor:
+        """Derivative of the risk in each size, shape ``(M, J)``."""
+        by_output = (self.risk.gradient(self.pred + size[:, None] * self.d) * self.d).sum(1)
+        return by_output.sum(-1, keepdim=True) if self.limit.shape[1] == 1 else by_output

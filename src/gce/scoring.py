@@ -1,0 +1,102 @@
+"""scikit-learn's scorers on predictions that a fit already has: nothing is predicted twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import check_scoring
+from torch import Tensor
+
+from gce.losses import Loss
+
+Scorer = Callable[..., float]
+
+
+class Answers(BaseEstimator):
+    """A stand-in estimator whose answers are known: what a scorer asks for is looked up, whatever ``X`` it passes."""
+
+    def __init__(self, pred: Tensor, loss: Loss, classes: NDArray[Any] | None) -> None:
+        self.pred, self.loss, self.classes_ = pred, loss, classes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class RegressionAnswers(RegressorMixin, Answers):
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        return regression_answer(self.pred, self.loss)
+
+
+class ClassAnswers(ClassifierMixin, Answers):
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        return scores(self.pred)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        return self.loss.predict(self.pred).numpy()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        assert self.classes_ is not None
+        return self.classes_[class_codes(self.pred)]
+
+
+def regression_answer(pred: Tensor, loss: Loss) -> NDArray[np.float64]:
+    """Predicted numbers, ``(n,)`` for one output and ``(n, k)`` for several."""
+    mean = loss.predict(pred).cpu().numpy()
+    return mean[:, 0] if mean.shape[1] == 1 else mean
+
+
+def scores(pred: Tensor) -> NDArray[np.float64]:
+    """Raw scores as scikit-learn shapes them, ``(n,)`` for two classes and ``(n, k)`` for more."""
+    raw = pred.cpu().numpy()
+    return raw[:, 0] if raw.shape[1] == 1 else raw
+
+
+def class_codes(pred: Tensor) -> NDArray[np.intp]:
+    """The class with the largest score, as a code."""
+    raw = pred.cpu().numpy()
+    return (raw[:, 0] > 0).astype(np.intp) if raw.shape[1] == 1 else raw.argmax(1)
+
+
+class ScorerMetric:
+    """A scorer as something to make small on each member's held-out rows.
+
+    Parameters
+    ----------
+    scoring : str or callable
+    y : array of shape (N,) or (N, k)
+        Targets as the user gave them.
+    held_out : array of shape (M, N)
+    weighted : bool
+        Hand the held-out weights to the scorer.
+    """
+
+    def __init__(
+        self,
+        scoring: str | Scorer,
+        loss: Loss,
+        offset: Tensor,
+        y: NDArray[Any],
+        held_out: NDArray[np.float64],
+        classes: NDArray[Any] | None,
+        weighted: bool,
+    ) -> None:
+        self._kind = RegressionAnswers if classes is None else ClassAnswers
+        stand_in = self._kind(torch.zeros(0, len(offset)), loss, classes)
+        self._scorer = check_scoring(stand_in, scoring=scoring)
+        self._loss, self._offset, self._y, self._classes = loss, offset.cpu(), y, classes
+        self._held_out, self._weighted = held_out, weighted
+
+    def __call__(self, pred: Tensor, members: list[int]) -> Tensor:
+        """Minus the score of each member's scores ``(M, N, k)``, shape ``(M,)``."""
+        values = []
+        for own, m in zip(pred.cpu(), members, strict=True):
+            rows = np.flatnonzero(self._held_out[m] > 0)
+            answers = self._kind(self._offset + own[rows], self._loss, self._classes)
+            extra = {"sample_weight": self._held_out[m][rows]} if self._weighted else {}
+            values.append(-self._scorer(answers, rows[:, None], self._y[rows], **extra))
+        return torch.tensor(values, dtype=torch.float64)

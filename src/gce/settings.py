@@ -1,0 +1,94 @@
+"""Parameters checked and looked up: from what a user writes to the objects that do the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from torch import Tensor
+
+Kind = TypeVar("Kind", bound=BaseEstimator)
+
+
+def look_up(what: str, given: Any, known: Mapping[str, Kind], kind: type[Kind]) -> Kind:
+    """A fresh copy of an object given by name or as itself."""
+    if isinstance(given, str) and given in known:
+        return clone(known[given])
+    if isinstance(given, kind):
+        return clone(given)
+    names = ", ".join(map(repr, known))
+    raise ValueError(f"unknown {what} {given!r}: use one of {names} or a {kind.__name__} object")
+
+
+def find_device(name: str | torch.device) -> torch.device:
+    """A device that exists; "auto" is a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device={name!r} cannot be used here ({reason}); try 'cpu' or 'auto'") from error
+    return device
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return int(value)
+
+
+def check_number(name: str, value: Any, least: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= least:
+        raise ValueError(f"{name} must be a number of at least {least}, got {value!r}")
+    return float(value)
+
+
+def as_bound(given: Any, outputs: int) -> Tensor:
+    """A user's bound as ``(k,)``: one number for all outputs or one each."""
+    bound = np.asarray(given, dtype=np.float64)
+    if bound.shape not in ((), (1,), (outputs,)) or not (np.isfinite(bound) & (bound > 0)).all():
+        raise ValueError(f"bound must be a positive number, or one for each of the {outputs} outputs, got {given!r}")
+    return torch.from_numpy(np.broadcast_to(bound, (outputs,)).copy())
+
+
+def draw_seed(random_state: Any) -> int:
+    """A seed for a fit's own streams; a RandomState moves on by one draw, global state is left alone."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return check_count("random_state", random_state, 0)
+
+
+def as_numpy(given: Any) -> Any:
+    """Torch tensors as arrays; everything else as it is."""
+    return given.detach().cpu().numpy() if isinstance(given, Tensor) else given
+
+
+@contextmanager
+def threads(n_jobs: int | None) -> Iterator[None]:
+    """Let torch use so many threads, and put its setting back; None leaves it alone."""
+    if n_jobs is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(effective_n_jobs(n_jobs))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def support_first(train: NDArray[np.float64]) -> NDArray[np.intp]:
+    """An order of rows that puts those that any member trains on first, otherwise unchanged."""
+    used = (train > 0).any(0)
+    return np.concatenate([np.flatnonzero(used), np.flatnonzero(~used)])

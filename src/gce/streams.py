@@ -1,0 +1,60 @@
+"""Random streams: stateless, so that a resumed fit draws what an uninterrupted one would.
+
+The order of rows comes from (seed, round) and is shared by the members; an atom's initial weights come from (seed,
+member, oracle call). A member is named by *what it holds out*, not by its place among the splits: the same split alone, or
+among others, or with repeated in place of weighted rows, is the same member.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The random numbers of a fit.
+
+    Parameters
+    ----------
+    seed : int
+    names : tuple of int
+        A name for each member, see :func:`name_of_rows`.
+    """
+
+    seed: int
+    names: tuple[int, ...]
+
+    def at(self, t: int, members: torch.Tensor, calls: torch.Tensor) -> RoundStreams:
+        """The streams of round ``t`` for some members, each at its own count of oracle calls."""
+        pairs = zip(members.tolist(), calls.tolist(), strict=True)
+        return RoundStreams(
+            rows=_generator(self.seed, t),
+            members=[_generator(self.seed, call, self.names[m]) for m, call in pairs],
+        )
+
+
+@dataclass(frozen=True)
+class RoundStreams:
+    """One round's generators: one for the order of rows, and one a member. All on the CPU, whatever the device."""
+
+    rows: torch.Generator
+    members: list[torch.Generator]
+
+
+def _generator(*key: int) -> torch.Generator:
+    state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(state >> np.uint64(1)))
+
+
+def name_of_rows(X: NDArray[np.float64]) -> int:
+    """A number for the *set* of rows of ``X``: their order and how often they are repeated do not count."""
+    bits = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
+    odd = np.random.Generator(np.random.PCG64(0)).integers(1 << 63, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
+    mixed = ((bits ^ (bits >> np.uint64(29))) * odd).sum(1, dtype=np.uint64)
+    distinct = np.unique(mixed)
+    distinct = (distinct ^ (distinct >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    return int(distinct.sum(dtype=np.uint64))
