@@ -153,14 +153,26 @@ def _by_block(product: Tensor, inner: Tensor) -> Tensor:
     return by_output if inner.shape[2] > 1 else by_output.sum(1, keepdim=True)
 
 
+#: Inner products this close, relative to their spread, are equal. An exact search along ``s - v`` ends where the two
+#: atoms' products *are* equal, so that rounding would choose between them: the earlier atom is taken instead.
+TIE = 1e-11
+
+
 def best_atom(inner: Tensor) -> Tensor:
-    """The atom that points best downhill, ``(M, J)``."""
-    return inner.argmin(1)
+    """The atom that points best downhill, ``(M, J)``; ties go to the earliest."""
+    low = inner.amin(1, keepdim=True)
+    return (inner <= low + TIE * _spread(inner)).to(torch.int8).argmax(1)
 
 
 def worst_atom(inner: Tensor, weights: Tensor) -> Tensor:
     """The atom *in use* that points worst, ``(M, J)``: an atom of weight 0 has nothing to give."""
-    return inner.masked_fill(weights <= 0, -torch.inf).argmax(1)
+    used = inner.masked_fill(weights <= 0, -torch.inf)
+    return (used >= used.amax(1, keepdim=True) - TIE * _spread(inner)).to(torch.int8).argmax(1)
+
+
+def _spread(inner: Tensor) -> Tensor:
+    known = inner.isfinite()
+    return inner.masked_fill(~known, -torch.inf).amax(1, keepdim=True) - inner.amin(1, keepdim=True)
 
 
 def nobody(like: Tensor) -> Tensor:
@@ -183,7 +195,7 @@ class AwayStep(Algorithm):
         promise_toward = level - inner.gather(1, toward[:, None])[:, 0]
         promise_away = inner.gather(1, away[:, None])[:, 0] - level
         alone = active.weights.gather(1, away[:, None])[:, 0] >= 1
-        leave = (promise_away > promise_toward) & ~alone
+        leave = (promise_away > promise_toward * (1 + TIE)) & ~alone
         return Direction(torch.where(leave, -1, toward), torch.where(leave, away, -1))
 
 
@@ -211,8 +223,7 @@ class Blended(Algorithm):
 
     def _local(self, inner: Tensor, active: ActiveSet) -> tuple[Tensor, Tensor, Tensor]:
         """Best and worst atom in use, and the promise ``<D, v - s>`` of moving from the one to the other."""
-        used = active.weights > 0
-        toward = inner.masked_fill(~used, torch.inf).argmin(1)
+        toward = best_atom(inner.masked_fill(active.weights <= 0, torch.inf))
         away = worst_atom(inner, active.weights)
         promise = inner.gather(1, away[:, None])[:, 0] - inner.gather(1, toward[:, None])[:, 0]
         return toward, away, promise

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
@@ -132,14 +132,16 @@ class GreedyConvexEnsemble(BaseEstimator):
         time_limit = None if self.time_limit is None else TimeLimit(self.time_limit)
         X, y = as_numpy(X), as_numpy(y)
         resume = self.warm_start and hasattr(self, "_fit")
-        X = validate_data(self, X, reset=not resume, dtype=np.float64)
-        check_consistent_length(X, y)
+        several = self.__sklearn_tags__().target_tags.multi_output
+        X, y = validate_data(
+            self, X, y, reset=not resume, dtype=np.float64, multi_output=several, y_numeric=is_regressor(self)
+        )
         weight = _check_sample_weight(as_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(weight)
         if len(kept) == 0:
             raise ValueError("all sample weights are zero: there is no row to fit")
         X, weight = X[kept], weight[kept]
-        target, codes = self._encode_y(np.asarray(y)[kept])
+        target, codes = self._encode_y(y[kept])
         seed = self._seed if resume else draw_seed(self.random_state)
         members, X_all, target_all = self._members(
             X, target, codes, weight, kept, seed, self._check_validation(X_val, y_val, sample_weight_val)

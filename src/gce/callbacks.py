@@ -22,8 +22,8 @@ class EarlyStopping:
     """Each member's best round, and when it is done.
 
     A member is done after ``n_iter_no_change`` rounds without a better validation value (ties keep the earlier round)
-    or without a noticeable fall of the training risk, and when its gap is small. Where nothing is held out, the last
-    round is the best one.
+    or without a noticeable fall of the training risk, when next to nothing of its first round's risk is left, and when
+    its gap is small. Where nothing is held out, the last round is the best one.
 
     Parameters
     ----------
@@ -35,11 +35,14 @@ class EarlyStopping:
 
     #: Fall of the training risk over ``n_iter_no_change`` rounds, relative to the risk, that counts as none.
     negligible = 1e-6
+    #: What is left of the first round's risk when there is nothing more to learn from the training rows.
+    spent = 1e-6
 
     def __init__(self, n_iter_no_change: int | None, tol: float) -> None:
         self.n_iter_no_change, self.tol = n_iter_no_change, tol
         self.best: dict[int, float] = {}
         self.best_round: dict[int, int] = {}
+        self._first: dict[int, float] = {}
         self._risks: dict[int, deque[float]] = {}
 
     def __call__(self, step: Step) -> list[int]:
@@ -50,7 +53,8 @@ class EarlyStopping:
             value = -math.inf if values is None else values[i]
             if values is None or value < self.best.get(m, math.inf):
                 self.best[m], self.best_round[m] = value, step.t
-            if self._stale(m, step.t) or self._flat(m, risk) or gap <= self.tol * abs(risk):
+            nothing_left = risk <= self.spent * self._first.setdefault(m, risk)
+            if self._stale(m, step.t) or self._flat(m, risk) or nothing_left or gap <= self.tol * abs(risk):
                 done.append(m)
         return done
 

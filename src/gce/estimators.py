@@ -110,9 +110,8 @@ class GCERegressor(RegressorMixin, GreedyConvexEnsemble):
         return tags
 
     def _encode_y(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
-        target = self._encode_y_val(y)
-        self._one_dimensional = np.ndim(y) == 1
-        return target, None
+        self._one_dimensional = y.ndim == 1
+        return self._encode_y_val(y), None
 
     def _encode_y_val(self, y: Any) -> Array:
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -165,7 +164,6 @@ class GCEClassifier(ClassifierMixin, GreedyConvexEnsemble):
     """
 
     def _encode_y(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
-        y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -197,11 +195,13 @@ class GCEClassifier(ClassifierMixin, GreedyConvexEnsemble):
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, ``(n, classes)``."""
-        return self.loss_.predict(self._scores(X)).cpu().numpy()
+        pred = self._scores(X)
+        return self.loss_.predict(pred).cpu().numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row, ``(n,)``."""
-        return self.classes_[class_codes(self._scores(X))]
+        codes = class_codes(self._scores(X))
+        return self.classes_[codes]
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Classes predicted after each round, each member standing still from its best round on."""

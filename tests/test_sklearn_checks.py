@@ -1,0 +1,20 @@
+"""scikit-learn's own checks, on the defaults once and on tiny settings of every algorithm."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gce import GCEClassifier, GCERegressor, Neural
+from gce.algorithms import ALGORITHMS
+
+TINY = {"basis": Neural(hidden=4, max_epochs=40), "max_atoms": 8, "cv": 2}
+
+
+def models():
+    for kind in (GCERegressor, GCEClassifier):
+        yield kind()
+        for algorithm in ALGORITHMS:
+            yield kind(algorithm=algorithm, **TINY)
+
+
+@parametrize_with_checks(list(models()))
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
