@@ -68,7 +68,7 @@ class Algorithm(BaseEstimator):
 
     def objective(self, risk: Risk, active: ActiveSet, gradient: Tensor, bound: Tensor) -> Objective:
         """What the oracle minimises."""
-        return Linear(gradient, bound)
+        return Linear(gradient, bound, separate=active.weights.shape[2] > 1)
 
     def asks(self, inner: Tensor, active: ActiveSet) -> Tensor:
         """Which members need the oracle this round, ``(M,)``."""
@@ -134,9 +134,7 @@ class Algorithm(BaseEstimator):
             )
 
     @staticmethod
-    def _search(
-        risk: Risk, active: ActiveSet, line_search: LineSearch, go: Direction, t: int
-    ) -> tuple[Tensor, Tensor]:
+    def _search(risk: Risk, active: ActiveSet, line_search: LineSearch, go: Direction, t: int) -> tuple[Tensor, Tensor]:
         limit = active.limit(go)
         delta = active.delta(go)[:, : active.train_rows]
         if limit.shape[1] > 1 and not risk.loss.separable:

@@ -240,9 +240,7 @@ class GreedyConvexEnsemble(BaseEstimator):
     def _warn_of_bound(self, y: Tensor, offset: Tensor, bound: Tensor) -> None:
         """Say where the hull cannot reach the targets; nothing to say for classes."""
 
-    def _problem(
-        self, X: Array, target: Array, members: Members, weighted: bool
-    ) -> tuple[Problem, Metric | None]:
+    def _problem(self, X: Array, target: Array, members: Members, weighted: bool) -> tuple[Problem, Metric | None]:
         device = find_device(self.device)
         order = support_first(members.train)
         problem = Problem(
@@ -265,9 +263,7 @@ class GreedyConvexEnsemble(BaseEstimator):
             return problem, problem.held_out_loss
         y, classes = self._decode(target[order]), getattr(self, "classes_", None)
         held_out = members.held_out[:, order]
-        return problem, answers.ScorerMetric(
-            self.scoring, self.loss_, problem.offset, y, held_out, classes, weighted
-        )
+        return problem, answers.ScorerMetric(self.scoring, self.loss_, problem.offset, y, held_out, classes, weighted)
 
     def _decode(self, target: Array) -> NDArray[Any]:
         """Encoded targets as the user knows them, for scorers."""
@@ -285,12 +281,10 @@ class GreedyConvexEnsemble(BaseEstimator):
         max_calls = np.inf if method.basis.exact else max_atoms
         self._fit.stopping.n_iter_no_change, self._fit.stopping.tol = self.n_iter_no_change, self.tol
         with ExitStack() as stack:
-            watchers = [*callbacks, *(self.callbacks or ()), Log()]
+            watchers: list[Callback] = [*callbacks, *(self.callbacks or ()), Log()]
             if self._shows_progress():
                 watchers.append(stack.enter_context(Progress(int(min(max_iter, max_calls)))))
-            self._fit.run(
-                problem, method, max_iter=max_iter, max_calls=max_calls, metric=metric, callbacks=watchers
-            )
+            self._fit.run(problem, method, max_iter=max_iter, max_calls=max_calls, metric=metric, callbacks=watchers)
         self.history_ = self._fit.history
         self.n_iter_ = self._fit.rounds
         self.ensemble_ = self._fit.ensemble(problem.offset, problem.bound)

@@ -30,11 +30,9 @@ class EarlyStopping:
     n_iter_no_change : int or None
         None: only the gap stops.
     tol : float
-        Gap, relative to the risk, at which a member is done.
+        Gap, and fall of the training risk over ``n_iter_no_change`` rounds, that count as none, relative to the risk.
     """
 
-    #: Fall of the training risk over ``n_iter_no_change`` rounds, relative to the risk, that counts as none.
-    negligible = 1e-6
     #: What is left of the first round's risk when there is nothing more to learn from the training rows.
     spent = 1e-6
 
@@ -66,7 +64,7 @@ class EarlyStopping:
             return False
         recent = self._risks.setdefault(m, deque(maxlen=self.n_iter_no_change + 1))
         recent.append(risk)
-        return len(recent) == recent.maxlen and recent[0] - risk <= self.negligible * abs(risk)
+        return len(recent) == recent.maxlen and recent[0] - risk <= self.tol * abs(risk)
 
 
 class TimeLimit:

@@ -31,9 +31,7 @@ class ConvexEnsemble(nn.Module):
     offset: Tensor
     bound: Tensor
 
-    def __init__(
-        self, atoms: Sequence[Atoms], weights: Tensor, origin: Tensor, offset: Tensor, bound: Tensor
-    ) -> None:
+    def __init__(self, atoms: Sequence[Atoms], weights: Tensor, origin: Tensor, offset: Tensor, bound: Tensor) -> None:
         super().__init__()
         self.parts = nn.ModuleList(atoms)
         for name, value in (("weights", weights), ("origin", origin), ("offset", offset), ("bound", bound)):
@@ -52,6 +50,7 @@ class ConvexEnsemble(nn.Module):
         pred = self.offset.expand(len(X), -1).clone()
         first = 0
         for part in self.parts:
+            assert isinstance(part, Atoms)
             weights = by_output[first : first + len(part)]
             first += len(part)
             if isinstance(part, Zero):
@@ -63,9 +62,7 @@ class ConvexEnsemble(nn.Module):
         return pred
 
 
-def collect(
-    chosen: Iterable[tuple[int, int, Atoms, int, Tensor]], offset: Tensor, bound: Tensor
-) -> ConvexEnsemble:
+def collect(chosen: Iterable[tuple[int, int, Atoms, int, Tensor]], offset: Tensor, bound: Tensor) -> ConvexEnsemble:
     """Gather weighted atoms into an ensemble, atoms of one kind stacked side by side.
 
     Parameters

@@ -45,7 +45,8 @@ _PARAMETERS = """
     max_iter : int, default=1000
         Most rounds.
     tol : float, default=1e-6
-        A member is done when its gap is at most ``tol`` times its risk.
+        A member is done when its gap, or the fall of its training risk over ``n_iter_no_change`` rounds, is at most
+        ``tol`` times its risk.
     cv : "auto", None, int, splitter or iterable of (train, test), default="auto"
         One member a split, all trained at once and averaged into one ensemble. "auto": 5 folds (fewer where a class
         has fewer rows), which measured better than one hold-out on every data set of benchmarks/results/defaults.md.
@@ -101,8 +102,7 @@ def _documented(**parts: str) -> Any:
     offset=" (the weighted mean for squared error)",
 )
 class GCERegressor(RegressorMixin, GreedyConvexEnsemble):
-    """Regression by a greedy convex ensemble, for one target or several.
-    """
+    """Regression by a greedy convex ensemble, for one target or several."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -160,8 +160,7 @@ class GCERegressor(RegressorMixin, GreedyConvexEnsemble):
     offset=" (the classes' log-odds)",
 )
 class GCEClassifier(ClassifierMixin, GreedyConvexEnsemble):
-    """Classification by a greedy convex ensemble, for two classes or more.
-    """
+    """Classification by a greedy convex ensemble, for two classes or more."""
 
     def _encode_y(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
         check_classification_targets(y)

@@ -134,9 +134,7 @@ class Fit:
         """The active set as it stood after the last round, for some members."""
         dtype = basis.dtype(problem.train_rows)
         X = problem.X if problem.X.dtype == dtype else problem.X.to(dtype)
-        active = ActiveSet(
-            X, problem.train_rows, self.members, problem.y.shape[1], separate=basis.separate
-        )
+        active = ActiveSet(X, problem.train_rows, self.members, problem.y.shape[1], separate=basis.separate)
         active.retire(torch.tensor([m in members for m in range(self.members)], device=X.device))
         for _, atoms, place in self._atoms[1:]:
             position = torch.tensor([place.get(m, -1) for m in members], device=X.device)

@@ -217,7 +217,7 @@ class Logistic(Loss):
     separable: ClassVar[bool] = True
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
-        return (torch.nn.functional.softplus(pred, threshold=1e9) - y * pred).sum(-1)
+        return (torch.logaddexp(pred, torch.zeros_like(pred)) - y * pred).sum(-1)
 
     def gradient(self, pred: Tensor, y: Tensor) -> Tensor:
         return torch.sigmoid(pred) - y

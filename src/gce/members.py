@@ -88,7 +88,7 @@ def splits_for(
         return _auto(X, codes, seed) or everything
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         return _folds(int(cv), X, codes, seed)
-    if hasattr(cv, "split"):
+    if hasattr(cv, "split") and not isinstance(cv, str):
         return [(np.asarray(a), np.asarray(b)) for a, b in cv.split(X, codes)]
     if isinstance(cv, Iterable) and not isinstance(cv, str):
         return [_moved(learn, test, kept) for learn, test in cv]

@@ -68,14 +68,15 @@ class Linear:
     ----------
     gradient : Tensor of shape (M, n, k)
     bound : Tensor of shape (k,)
+    separate : bool, default=False
+        Each output has a model of its own, and so a scale of its own: what one target is does not touch another.
     """
 
-    def __init__(self, gradient: Tensor, bound: Tensor) -> None:
-        self.gradient = gradient
-        self.bound = bound
+    def __init__(self, gradient: Tensor, bound: Tensor, separate: bool = False) -> None:
+        self.gradient, self.bound, self.separate = gradient, bound, separate
         self.theta = gradient.new_zeros(len(gradient), 0)
         weighed = (gradient * bound).transpose(1, 2).contiguous()
-        self._slope = weighed / _scale(gradient, bound)[:, None, None]
+        self._slope = weighed / _scale(gradient, bound, separate)[..., None]
 
     @property
     def rows(self) -> int:
@@ -89,11 +90,11 @@ class Linear:
         return self.gradient.flatten(1) @ outs.flatten(1).to(self.gradient.dtype).T
 
     def select(self, members: Tensor) -> Linear:
-        return Linear(self.gradient[members], self.bound)
+        return Linear(self.gradient[members], self.bound, self.separate)
 
     def cast(self, dtype: torch.dtype) -> Linear:
         # the division happens in float64 first: D of order 1/n would lose digits in float32
-        other = Linear(self.gradient, self.bound)
+        other = Linear(self.gradient, self.bound, self.separate)
         other._slope, other.theta = self._slope.to(dtype), self.theta.to(dtype)
         return other
 
@@ -116,7 +117,7 @@ class Joint:
     def __init__(self, risk: Risk, pred: Tensor, bound: Tensor, start: float) -> None:
         self.risk, self.pred, self.bound, self.start = risk, pred, bound, start
         self.theta = torch.full_like(pred[:, :1, 0], start).logit()
-        self._scale = _scale(risk.gradient(pred), bound)
+        self._scale = _scale(risk.gradient(pred), bound)[:, 0]
         self._dtype = pred.dtype
 
     @property
@@ -152,7 +153,8 @@ class Joint:
         return other
 
 
-def _scale(gradient: Tensor, bound: Tensor) -> Tensor:
-    """``sum(bound * |D|)`` of each member, shape ``(M,)``; 1 where D is 0, so that nothing is divided by 0."""
-    scale = (gradient.abs() * bound).sum((1, 2))
+def _scale(gradient: Tensor, bound: Tensor, separate: bool = False) -> Tensor:
+    """``sum(bound * |D|)`` of each member, ``(M, 1)``, or output, ``(M, k)``; 1 where D is 0, to be divided by."""
+    scale = (gradient.abs() * bound).sum(1)
+    scale = scale if separate else scale.sum(1, keepdim=True)
     return torch.where(scale > 0, scale, 1.0)

@@ -21,7 +21,11 @@ class Answers(BaseEstimator):
     """A stand-in estimator whose answers are known: what a scorer asks for is looked up, whatever ``X`` it passes."""
 
     def __init__(self, pred: Tensor, loss: Loss, classes: NDArray[Any] | None) -> None:
-        self.pred, self.loss, self.classes_ = pred, loss, classes
+        self.pred, self.loss, self.classes = pred, loss, classes
+
+    @property
+    def classes_(self) -> NDArray[Any] | None:
+        return self.classes
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -40,8 +44,8 @@ class ClassAnswers(ClassifierMixin, Answers):
         return self.loss.predict(self.pred).numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
-        assert self.classes_ is not None
-        return self.classes_[class_codes(self.pred)]
+        assert self.classes is not None
+        return self.classes[class_codes(self.pred)]
 
 
 def regression_answer(pred: Tensor, loss: Loss) -> NDArray[np.float64]:
@@ -86,8 +90,7 @@ class ScorerMetric:
         weighted: bool,
     ) -> None:
         self._kind = RegressionAnswers if classes is None else ClassAnswers
-        stand_in = self._kind(torch.zeros(0, len(offset)), loss, classes)
-        self._scorer = check_scoring(stand_in, scoring=scoring)
+        self._scorer = check_scoring(None, scoring=scoring)
         self._loss, self._offset, self._y, self._classes = loss, offset.cpu(), y, classes
         self._held_out, self._weighted = held_out, weighted
 

@@ -1,8 +1,8 @@
 """Random streams: stateless, so that a resumed fit draws what an uninterrupted one would.
 
 The order of rows comes from (seed, round) and is shared by the members; an atom's initial weights come from (seed,
-member, oracle call). A member is named by *what it holds out*, not by its place among the splits: the same split alone, or
-among others, or with repeated in place of weighted rows, is the same member.
+member, oracle call). A member is named by *what it holds out*, not by its place among the splits: the same split
+alone, or among others, or with repeated in place of weighted rows, is the same member.
 """
 
 from __future__ import annotations

@@ -49,9 +49,7 @@ class TrainedBasis(Basis):
         return Networks(self.architecture(), best, objective.bound, models)
 
     def _schedule(self) -> Schedule:
-        return Schedule(
-            self.learning_rate, self.min_learning_rate, self.patience, self.last_epochs, self.max_epochs
-        )
+        return Schedule(self.learning_rate, self.min_learning_rate, self.patience, self.last_epochs, self.max_epochs)
 
     def _batch(self, n: int) -> int:
         if self.batch_size is not None:
@@ -68,11 +66,9 @@ class TrainedBasis(Basis):
         schedule: Schedule,
         retries: int,
     ) -> Parameters:
-        """Train; where a network's objective turned NaN, train its member again at a tenth of the rate, then give up."""
+        """Train; where an objective turned NaN, train that member again at a tenth of the rate, then give up."""
         architecture, outputs = self.architecture(), len(objective.bound) // models
-        nets = [
-            architecture.start(X.shape[1], outputs, stream, X.dtype) for stream in members for _ in range(models)
-        ]
+        nets = [architecture.start(X.shape[1], outputs, stream, X.dtype) for stream in members for _ in range(models)]
         start = [torch.stack(column).to(X.device) for column in zip(*nets, strict=True)]
         best, failed = descend(architecture, start, objective, X, schedule, self._batch(len(X)), order)
         broken = sorted({net // models for net, bad in enumerate(failed) if bad})
@@ -168,12 +164,12 @@ class Neuron(TrainedBasis):
     Parameters
     ----------
     learning_rate, min_learning_rate, patience, last_epochs, max_epochs, batch_size
-        As in :class:`Neural`.
+        As in :class:`Neural`; a neuron has far to go and nothing to overfit with, so it may take longer steps.
     """
 
     def __init__(
         self,
-        learning_rate: float = 1e-2,
+        learning_rate: float = 5e-2,
         min_learning_rate: float = 1e-5,
         patience: int = 10,
         last_epochs: int = 10,

@@ -47,8 +47,9 @@ class Pool(Basis):
         return PoolAtoms(every, X, self.functions, keys)
 
     def _evaluated(self, X: Tensor) -> Tensor:
-        """Outputs of the whole pool on ``X``, ``(P, N, k)``; kept, because a fit asks about the same rows each round."""
-        if getattr(self, "_seen", None) is None or self._seen[0] is not X:
+        """Outputs of the whole pool on ``X``, ``(P, N, k)``; kept, because each round asks about the same rows."""
+        seen: tuple[Tensor, Tensor] | None = getattr(self, "_seen", None)
+        if seen is None or seen[0] is not X:
             if (self.functions is None) == (self.outputs is None):
                 raise ValueError("Pool needs either functions or outputs, and not both")
             if self.functions is not None:
@@ -62,8 +63,8 @@ class Pool(Basis):
                     raise ValueError(
                         f"Pool outputs must have shape (P, {len(X)}, k), one row of X each, got {tuple(every.shape)}"
                     )
-            self._seen = (X, every)
-        return self._seen[1]
+            self._seen = seen = (X, every)
+        return seen[1]
 
 
 def evaluate(function: Function, X: Tensor) -> Tensor:

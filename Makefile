@@ -1,0 +1,45 @@
+# Two commands do everything: `make demo` and `make test`. Each sets up .venv first, from constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# One thread a test process: two processes with two threads each would fight over two cores.
+TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: demo test lint types unit wheel bench-small clean
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/ready
+	$(BIN)/python examples/demo.py
+
+test: lint types unit wheel
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/ready
+	$(BIN)/mypy
+
+unit: $(VENV)/ready
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2
+
+# The wheel is imported where neither the checkout nor a development tool can be seen.
+wheel: $(VENV)/ready
+	rm -rf dist build/clean
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist > /dev/null
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	build/clean/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
+	cd build && clean/bin/python ../tests/wheel_smoke.py
+
+bench-small: $(VENV)/ready
+	$(BIN)/python benchmarks/small_sets.py
+
+clean:
+	rm -rf $(VENV) dist build out

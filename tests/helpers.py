@@ -1,0 +1,54 @@
+"""Small problems that the tests share."""
+
+import numpy as np
+import torch
+
+from gce.active_set import ActiveSet
+from gce.basis import Pool
+from gce.losses import CrossEntropy, Logistic, Power, PseudoHuber, Quantile, Squared
+from gce.risk import Risk
+from gce.streams import Streams
+
+LOSSES = {
+    "squared": Squared(),
+    "absolute": Power(1.0),
+    "power1.5": Power(1.5),
+    "power3": Power(3.0),
+    "pseudo_huber": PseudoHuber(0.7),
+    "quantile": Quantile(0.8),
+    "logistic": Logistic(),
+    "cross_entropy": CrossEntropy(),
+}
+
+
+def outputs_of(loss):
+    return 3 if isinstance(loss, CrossEntropy) else 1
+
+
+def targets(loss, n, rng):
+    if isinstance(loss, Logistic):
+        return torch.from_numpy(rng.integers(0, 2, (n, 1)).astype(float))
+    if isinstance(loss, CrossEntropy):
+        return torch.eye(3, dtype=torch.float64)[torch.from_numpy(rng.integers(0, 3, n))]
+    return torch.from_numpy(rng.normal(size=(n, 1)))
+
+
+class PoolProblem:
+    """A random pool with random row weights: everything the loop needs."""
+
+    def __init__(self, seed, loss=None, members=2, n=12, size=8, bound=2.0):
+        rng = np.random.default_rng(seed)
+        self.loss = loss or Squared()
+        k = outputs_of(self.loss)
+        self.X = torch.from_numpy(rng.normal(size=(n + 3, 2)))  # the last three rows are only evaluated
+        self.outputs = rng.uniform(-bound, bound, (size, n + 3, k))
+        weight = torch.from_numpy(rng.uniform(0, 1, (members, n)) * (rng.random((members, n)) > 0.2) + 1e-3)
+        y = targets(self.loss, n, rng)
+        self.bound = torch.full((k,), bound, dtype=torch.float64)
+        self.risk = Risk(self.loss, y, weight / weight.sum(1, keepdim=True), torch.zeros(k, dtype=torch.float64))
+        self.active = ActiveSet(self.X, n, members, k)
+        self.basis = Pool(outputs=self.outputs)
+        self.streams = Streams(seed, tuple(range(members)))
+
+    def iterate(self, algorithm, line_search):
+        return algorithm.iterate(self.risk, self.active, self.basis, line_search, self.bound, self.streams)

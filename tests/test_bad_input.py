@@ -1,0 +1,103 @@
+"""Wrong input is refused before any training, in words that say what was wrong."""
+
+import numpy as np
+import pytest
+
+from gce import GCEClassifier, GCERegressor, Neural
+from gce.basis.neural import TrainedBasis
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+y = X[:, 0] + 1.0
+labels = (y > 1).astype(int)
+
+
+@pytest.fixture(autouse=True)
+def no_training(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("training began")
+
+    monkeypatch.setattr(TrainedBasis, "minimize", refuse)
+
+
+def changed(array, value):
+    array = np.array(array, dtype=float)
+    array.flat[0] = value
+    return array
+
+
+CASES = [
+    (GCERegressor(), (changed(X, np.nan), y), {}, "NaN"),
+    (GCERegressor(), (changed(X, np.inf), y), {}, "infinity"),
+    (GCERegressor(), (X, changed(y, np.nan)), {}, "y contains NaN"),
+    (GCERegressor(), (X, changed(y, np.inf)), {}, "y contains infinity"),
+    (GCEClassifier(), (X, np.zeros(20)), {}, "one class only"),
+    (GCERegressor(), (np.zeros((0, 3)), np.zeros(0)), {}, "0 sample"),
+    (GCERegressor(cv=30), (X, y), {}, "n_splits=30 greater than the number of samples"),
+    (GCEClassifier(cv=15), (X, labels), {}, "n_splits=15 cannot be greater than the number of members in each class"),
+    (GCERegressor(), (X, y[:-1]), {}, "inconsistent numbers of samples"),
+    (GCERegressor(), (X[:, 0], y), {}, "Expected 2D array"),
+    (GCERegressor(), (X, y), {"sample_weight": -np.ones(20)}, "Negative values"),
+    (GCERegressor(), (X, y), {"sample_weight": np.zeros(20)}, "all sample weights are zero|at least one non-zero"),
+    (GCERegressor(), (X, y), {"sample_weight": np.ones(3)}, "sample_weight.shape"),
+    (GCERegressor(loss="hinge"), (X, y), {}, "unknown loss 'hinge': use one of 'squared_error'"),
+    (GCEClassifier(loss="squared_error"), (X, labels), {}, "unknown loss 'squared_error': use one of 'log_loss'"),
+    (GCERegressor(algorithm="newton"), (X, y), {}, "unknown algorithm 'newton': use one of 'pairwise'"),
+    (GCERegressor(basis="tree"), (X, y), {}, "unknown basis 'tree'"),
+    (GCERegressor(line_search="wolfe"), (X, y), {}, "unknown line_search 'wolfe'"),
+    (GCERegressor(device="abacus"), (X, y), {}, "device='abacus' cannot be used here"),
+    (GCERegressor(bound=-1.0), (X, y), {}, "bound must be a positive number"),
+    (GCERegressor(bound=[1.0, 2.0]), (X, y), {}, "one for each of the 1 outputs"),
+    (GCERegressor(cv="often"), (X, y), {}, "cv must be None, 'auto'"),
+    (GCERegressor(cv=[]), (X, y), {}, "cv gave no split"),
+    (GCERegressor(cv=None, validation_fraction=1.5), (X, y), {}, "validation_fraction must be"),
+    (GCERegressor(max_atoms=0), (X, y), {}, "max_atoms must be an integer of at least 1, got 0"),
+    (GCERegressor(max_iter=2.5), (X, y), {}, "max_iter must be an integer"),
+    (GCERegressor(n_iter_no_change=0), (X, y), {}, "n_iter_no_change must be"),
+    (GCERegressor(tol=-1), (X, y), {}, "tol must be a number of at least 0"),
+    (GCERegressor(clip=0), (X, y), {}, "clip must be positive"),
+    (GCERegressor(time_limit=-1), (X, y), {}, "time_limit must be"),
+    (GCERegressor(scoring="speed"), (X, y), {}, "scoring"),
+    (GCERegressor(random_state="lucky"), (X, y), {}, "random_state must be"),
+    (GCERegressor(), (X, y), {"X_val": X}, "must be given together"),
+    (GCERegressor(), (X, y), {"sample_weight_val": y}, "needs X_val"),
+    (GCERegressor(), (X, y), {"X_val": X[:, :2], "y_val": y}, "X has 2 features"),
+    (
+        GCERegressor(),
+        (X, y),
+        {"X_val": X, "y_val": y, "sample_weight_val": 0 * y},
+        "nothing to watch|at least one non-zero",
+    ),
+    (GCEClassifier(), (X, labels), {"X_val": X, "y_val": labels + 1}, r"y_val has classes that y lacks: \[2\]"),
+    (
+        GCEClassifier(cv=[(np.flatnonzero(labels == 0), np.flatnonzero(labels == 1))]),
+        (X, labels),
+        {},
+        r"classes \[1\] are in the validation rows of split 0 but not in its training rows",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "data", "extra", "words"), CASES, ids=[case[3] for case in CASES])
+def test_refused(model, data, extra, words):
+    with pytest.raises(ValueError, match=words):
+        model.fit(*data, **extra)
+
+
+@pytest.mark.parametrize(
+    ("basis", "words"),
+    [
+        (Neural(hidden=0), "hidden >= 1"),
+        (Neural(activation="sin"), "'relu' or 'tanh'"),
+        (Neural(output="cut"), "'hardtanh' or 'tanh'"),
+    ],
+)
+def test_basis_refused(basis, words):
+    with pytest.raises(ValueError, match=words):
+        basis.architecture()
+
+
+def test_a_bound_that_targets_exceed_is_a_warning(monkeypatch):
+    monkeypatch.undo()
+    with pytest.warns(UserWarning, match="the hull cannot reach them"):
+        model = GCERegressor(bound=0.5, max_atoms=2, random_state=0).fit(X, y)
+    assert (np.abs(model.predict(X) - y.mean()) <= 0.5 + 1e-12).all()

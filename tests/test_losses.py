@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from gce.losses import CrossEntropy, Logistic, Loss, Power, PseudoHuber, Quantile, Squared, weighted_quantile
+from helpers import LOSSES, outputs_of, targets
+
+everything = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+
+
+def some(loss, seed, n=20):
+    rng = np.random.default_rng(seed)
+    pred = torch.from_numpy(2 * rng.normal(size=(2, n, outputs_of(loss))))
+    return pred, targets(loss, n, rng), torch.from_numpy(rng.uniform(0.1, 1, n))
+
+
+@everything
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_gradient_is_the_derivative(loss, seed):
+    pred, y, _ = some(loss, seed)
+    step = 1e-6
+    away_from_kinks = (pred - y).abs().amin() > 10 * step
+    if not away_from_kinks:
+        return
+    for j in range(pred.shape[-1]):
+        e = torch.zeros_like(pred)
+        e[..., j] = step
+        numeric = (loss.value(pred + e, y) - loss.value(pred - e, y)) / (2 * step)
+        torch.testing.assert_close(loss.gradient(pred, y)[..., j], numeric, rtol=1e-5, atol=1e-7)
+
+
+@everything
+def test_gradient_agrees_with_automatic_differentiation(loss):
+    pred, y, _ = some(loss, 3)
+    torch.testing.assert_close(loss.gradient(pred, y), Loss.gradient(loss, pred, y), rtol=1e-10, atol=1e-12)
+
+
+@everything
+def test_no_constant_beats_the_start(loss):
+    for seed in range(5):
+        _, y, weight = some(loss, seed)
+
+        def risk(c, y=y, weight=weight):
+            return float((weight * loss.value(torch.as_tensor(c).expand(len(y), -1), y)).sum())
+
+        start = loss.start(y, weight)
+        best = minimize(risk, start.numpy() + 0.1, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+        assert risk(start) <= best.fun + 1e-9
+
+
+@everything
+def test_start_counts_weighted_rows_as_repeated_rows(loss):
+    _, y, _ = some(loss, 7)
+    times = torch.arange(len(y)) % 4
+    repeated = loss.start(y.repeat_interleave(times, 0), torch.ones(int(times.sum()), dtype=torch.float64))
+    torch.testing.assert_close(loss.start(y[times > 0], times[times > 0].double()), repeated, rtol=1e-12, atol=1e-12)
+
+
+@everything
+@given(seed=st.integers(0, 10**6), bound=st.floats(0.1, 5))
+@settings(max_examples=25, deadline=None)
+def test_constants_hold_on_the_bounded_range(loss, seed, bound):
+    rng = np.random.default_rng(seed)
+    k = outputs_of(loss)
+    a, b = (torch.from_numpy(rng.uniform(-bound, bound, (50, k))) for _ in range(2))
+    y = targets(loss, 50, rng)
+    y = y if isinstance(loss, Logistic | CrossEntropy) else y.clamp(-bound, bound)
+    distance = (a - b).norm(dim=-1)
+    assert ((loss.value(a, y) - loss.value(b, y)).abs() <= loss.lipschitz(bound) * distance * (1 + 1e-9)).all()
+    change = (loss.gradient(a, y) - loss.gradient(b, y)).norm(dim=-1)
+    assert (change <= loss.smoothness(bound) * distance * (1 + 1e-9) + 1e-12).all()
+
+
+def test_constants_of_the_paper():
+    assert Power(3.0).lipschitz(2.0) == 3 * 4.0**2
+    assert Squared().lipschitz(2.0) == Power(2.0).lipschitz(2.0)
+    assert Logistic().lipschitz(10.0) == 1
+    assert np.isinf([Power(1.0).smoothness(1), Power(1.5).smoothness(1), Quantile(0.3).smoothness(1)]).all()
+
+
+def test_probabilities_are_on_the_simplex_even_far_out():
+    for loss, k in ((Logistic(), 1), (CrossEntropy(), 4)):
+        p = loss.predict(torch.linspace(-800, 800, 12 * k, dtype=torch.float64).reshape(12, k))
+        assert (p >= 0).all()
+        torch.testing.assert_close(p.sum(-1), torch.ones(12, dtype=torch.float64))
+    assert torch.isfinite(Logistic().value(torch.tensor([[800.0], [-800.0]]), torch.tensor([[0.0], [1.0]]))).all()
+
+
+def test_pseudo_huber_keeps_small_residuals():
+    tiny = torch.tensor([1e-9], dtype=torch.float64)
+    assert PseudoHuber(1.0).phi(tiny).item() == pytest.approx(0.5e-18, rel=1e-9)
+
+
+def test_weighted_quantile_by_hand():
+    y = torch.tensor([[3.0], [1.0], [2.0]], dtype=torch.float64)
+    weight = torch.tensor([1.0, 2.0, 1.0], dtype=torch.float64)
+    assert [weighted_quantile(y, weight, q).item() for q in (0.5, 0.51, 0.75, 0.76)] == [1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"), [(Power(0.5), "q >= 1"), (PseudoHuber(0), "delta > 0"), (Quantile(1.0), "0 < quantile < 1")]
+)
+def test_a_loss_that_is_not_one_says_so(loss, words):
+    with pytest.raises(ValueError, match=words):
+        loss.value(torch.zeros(1, 1), torch.zeros(1, 1))
+
+
+def test_an_own_loss_needs_only_its_value():
+    class LogCosh(Loss):
+        def value(self, pred, y):
+            return torch.log(torch.cosh(pred - y)).sum(-1)
+
+    pred, y, weight = some(Squared(), 0)
+    torch.testing.assert_close(LogCosh().gradient(pred, y), torch.tanh(pred - y))
+    start = LogCosh().start(y, weight)
+    assert (weight * torch.tanh(start - y)[:, 0]).sum().abs() < 1e-9
