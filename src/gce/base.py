@@ -48,7 +48,7 @@ class GreedyConvexEnsemble(BaseEstimator):
         bound: float | ArrayLike | None = None,
         offset: float | str = "auto",
         line_search: str | LineSearch = "exact",
-        clip: float | None = 3.0,
+        clip: float | None = 4.0,
         max_atoms: int = 100,
         max_iter: int = 1000,
         tol: float = 1e-6,

@@ -38,8 +38,8 @@ _PARAMETERS = """
     offset : float or "auto", default="auto"
         The constant around which the hull lies; "auto" is the best constant%(offset)s. The paper's is 0.
     line_search : {"exact", "brent", "1/(t+1)", "2/(t+1)"} or LineSearch, default="exact"
-    clip : float or None, default=3.0
-        Columns are standardised, then drawn in by ``z / sqrt(1 + (z/clip)^2)``; None only standardises.
+    clip : float or None, default=4.0
+        Columns are standardised, then far values drawn in by ``z / (1 + (z/clip)^4)^(1/4)``; None only standardises.
     max_atoms : int, default=100
         Most oracle calls of a member (no limit for a pool, whose oracle trains nothing).
     max_iter : int, default=1000

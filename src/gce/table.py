@@ -18,8 +18,9 @@ class Standardizer:
     ----------
     mean, scale : array of shape (d,)
     clip : float
-        A standardised value ``z`` becomes ``z / sqrt(1 + (z / clip)^2)``: nearly itself in the bulk, never beyond
-        ``clip``. A rare column's few large values would otherwise rule a network's first layer. Infinite: off.
+        A standardised value ``z`` becomes ``z / (1 + (z / clip)^4)^(1/4)``: itself in the bulk (1.97 for 2 at clip 4),
+        never beyond ``clip``. A rare column's few large values would otherwise rule a network's first layer. The square
+        in place of the fourth power bends the bulk too, and measured worse. Infinite: off.
     """
 
     mean: Array
@@ -38,7 +39,13 @@ class Standardizer:
     def transform(self, X: Array) -> Array:
         """Scale rows ``(n, d)``."""
         z = (X - self.mean) / self.scale
-        return z if np.isinf(self.clip) else z / np.sqrt(1 + np.square(z / self.clip))
+        if np.isinf(self.clip):
+            return z
+        # the smaller of r and 1/r is raised to the fourth power: nothing overflows, however far a value lies
+        r = np.abs(z) / self.clip
+        far = r > 1
+        root = (1 + np.where(far, 1 / np.where(far, r, 1.0), r) ** 4) ** 0.25
+        return np.where(far, np.sign(z) * self.clip, z) / root
 
 
 def one_hot(codes: NDArray[np.intp], classes: int) -> Array:
