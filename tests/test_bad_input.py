@@ -54,6 +54,7 @@ CASES = [
     (GCERegressor(max_iter=2.5), (X, y), {}, "max_iter must be an integer"),
     (GCERegressor(n_iter_no_change=0), (X, y), {}, "n_iter_no_change must be"),
     (GCERegressor(tol=-1), (X, y), {}, "tol must be a number of at least 0"),
+    (GCERegressor(scale="robust"), (X, y), {}, "scale must be 'auto', 'each' or 'common', got 'robust'"),
     (GCERegressor(clip=0), (X, y), {}, "clip must be positive"),
     (GCERegressor(time_limit=-1), (X, y), {}, "time_limit must be"),
     (GCERegressor(scoring="speed"), (X, y), {}, "scoring"),

@@ -1,7 +1,5 @@
 """Greedy convex ensembles: convex combinations of basis models, learned by Frank-Wolfe in function space."""
 
-from importlib.metadata import version
-
 from gce import losses
 from gce.algorithms import Algorithm, AwayStep, Blended, FrankWolfe, NonlinearGreedy, Pairwise, Step
 from gce.basis import Basis, Neural, Neuron, Pool
@@ -9,7 +7,7 @@ from gce.ensemble import ConvexEnsemble
 from gce.estimators import GCEClassifier, GCERegressor
 from gce.line_search import Brent, Exact, LineSearch, OpenLoop
 
-__version__ = version("greedy-convex-ensemble")
+__version__ = "0.1.0"
 
 __all__ = [
     "Algorithm",

@@ -48,13 +48,14 @@ class GreedyConvexEnsemble(BaseEstimator):
         bound: float | ArrayLike | None = None,
         offset: float | str = "auto",
         line_search: str | LineSearch = "exact",
+        scale: str = "auto",
         clip: float | None = 4.0,
         max_atoms: int = 100,
         max_iter: int = 1000,
         tol: float = 1e-6,
         cv: Any = "auto",
         validation_fraction: float | None = 0.2,
-        n_iter_no_change: int | None = 10,
+        n_iter_no_change: int | None = 20,
         scoring: Any = None,
         time_limit: float | None = None,
         device: str = "cpu",
@@ -70,6 +71,7 @@ class GreedyConvexEnsemble(BaseEstimator):
         self.bound = bound
         self.offset = offset
         self.line_search = line_search
+        self.scale = scale
         self.clip = clip
         self.max_atoms = max_atoms
         self.max_iter = max_iter
@@ -166,6 +168,8 @@ class GreedyConvexEnsemble(BaseEstimator):
             check_number("time_limit", self.time_limit, 0)
         if self.clip is not None and not check_number("clip", self.clip, 0) > 0:
             raise ValueError(f"clip must be positive or None, got {self.clip!r}")
+        if self.scale not in ("auto", "each", "common"):
+            raise ValueError(f"scale must be 'auto', 'each' or 'common', got {self.scale!r}")
         find_device(self.device)
         return check_count("max_iter", self.max_iter, 1), check_count("max_atoms", self.max_atoms, 1)
 
@@ -225,7 +229,7 @@ class GreedyConvexEnsemble(BaseEstimator):
     def _start(self, X: Array, weight: Array, target: Array, members: int, seed: int) -> None:
         """What a fit settles once: scaling, loss, the hull's centre and bound."""
         self._seed = seed
-        self.table_ = Standardizer.fit(X, weight, np.inf if self.clip is None else float(self.clip))
+        self.table_ = Standardizer.fit(X, weight, np.inf if self.clip is None else float(self.clip), self.scale)
         y = torch.from_numpy(target)
         self.loss_ = self._pick_loss(target.shape[1])
         if isinstance(self.offset, str) and self.offset == "auto":

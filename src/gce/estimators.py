@@ -38,8 +38,11 @@ _PARAMETERS = """
     offset : float or "auto", default="auto"
         The constant around which the hull lies; "auto" is the best constant%(offset)s. The paper's is 0.
     line_search : {"exact", "brent", "1/(t+1)", "2/(t+1)"} or LineSearch, default="exact"
+    scale : {"auto", "each", "common"}, default="auto"
+        Centred columns are divided each by its own spread, or all by a common one. "auto" takes a common one where nine
+        columns in ten have a range of at most twice the median range: they then look measured in one unit.
     clip : float or None, default=4.0
-        Columns are standardised, then far values drawn in by ``z / (1 + (z/clip)^4)^(1/4)``; None only standardises.
+        Then far values are drawn in by ``z / (1 + (z/clip)^4)^(1/4)``; None: they are not.
     max_atoms : int, default=100
         Most oracle calls of a member (no limit for a pool, whose oracle trains nothing).
     max_iter : int, default=1000
@@ -53,7 +56,7 @@ _PARAMETERS = """
         None: one hold-out.
     validation_fraction : float or None, default=0.2
         Share held out where ``cv`` is None; None trains on all rows, to the end.
-    n_iter_no_change : int or None, default=10
+    n_iter_no_change : int or None, default=20
         Rounds without a better validation value, or without a fall of the training risk, after which a member is done.
     scoring : str or callable, optional
         What to watch on held-out rows: any scikit-learn scorer. Default: the loss.
