@@ -128,6 +128,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(VARIANTS))
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=RESULTS / "small_sets")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
