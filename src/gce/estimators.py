@@ -52,8 +52,8 @@ _PARAMETERS = """
         ``tol`` times its risk.
     cv : "auto", None, int, splitter or iterable of (train, test), default="auto"
         One member a split, all trained at once and averaged into one ensemble. "auto": 5 folds (fewer where a class
-        has fewer rows), which measured better than one hold-out on every data set of benchmarks/results/defaults.md.
-        None: one hold-out.
+        has fewer rows), which measured better than one hold-out on four of the five data sets of
+        benchmarks/results/defaults.md. None: one hold-out.
     validation_fraction : float or None, default=0.2
         Share held out where ``cv`` is None; None trains on all rows, to the end.
     n_iter_no_change : int or None, default=20
