@@ -39,7 +39,7 @@ wheel: $(VENV)/ready
 	cd build && clean/bin/python ../tests/wheel_smoke.py
 
 bench-small: $(VENV)/ready
-	$(BIN)/python benchmarks/small_sets.py
+	$(BIN)/python benchmarks/small_sets.py --only "RandomForest(500)" "GCE default"
 
 clean:
 	rm -rf $(VENV) dist build out
