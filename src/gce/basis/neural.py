@@ -39,13 +39,10 @@ class TrainedBasis(Basis):
         return torch.float64 if self.batch_size is None and rows <= FULL_BATCH_ROWS else torch.float32
 
     def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams) -> Networks:
-        k, members = len(objective.bound), len(objective.theta)
-        models = k if self.separate else 1
-        n = objective.rows
-        dtype = self.dtype(n)
-        cast, rows = objective.cast(dtype), X[:n].to(dtype)
+        models = len(objective.bound) if self.separate else 1
+        dtype = self.dtype(objective.rows)
+        cast, rows = objective.cast(dtype), X[: objective.rows].to(dtype)
         best = self._train(cast, rows, rng.members, rng.rows, models, self._schedule(), _RETRIES)
-        assert len(best[0]) == members * models
         return Networks(self.architecture(), best, objective.bound, models)
 
     def _schedule(self) -> Schedule:
