@@ -87,7 +87,8 @@ class Log:
     """One line a round through ``logging`` (logger "gce", level INFO)."""
 
     def __call__(self, step: Step) -> bool:
-        logger.info("%s", describe(step))
+        if logger.isEnabledFor(logging.INFO):
+            logger.info("%s", describe(step))
         return False
 
 
