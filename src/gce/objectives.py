@@ -82,6 +82,11 @@ class Linear:
     def rows(self) -> int:
         return self.gradient.shape[1]
 
+    @property
+    def slope(self) -> Tensor:
+        """The objective's derivative in the unit outputs, ``(M, k, n)``: the same wherever they are."""
+        return self._slope
+
     def batch(self, unit: Tensor, theta: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         slope = self._slope if rows is None else self._slope[:, :, rows]
         return (slope * unit).sum(2), slope, torch.zeros_like(theta)

@@ -206,5 +206,9 @@ def _slopes(
 
 def _batches(n: int, size: int, rng: torch.Generator, device: torch.device) -> Iterator[Tensor]:
     """All rows in a random order, in batches of nearly equal size."""
-    order = torch.randperm(n, generator=rng).to(device)
-    yield from order.tensor_split(math.ceil(n / size))
+    yield from row_order(n, rng).to(device).tensor_split(math.ceil(n / size))
+
+
+def row_order(n: int, rng: torch.Generator) -> Tensor:
+    """All rows in a random order."""
+    return torch.randperm(n, generator=rng)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from gce.basis import compiled
 from gce.basis.base import Basis
 from gce.basis.descent import Schedule, descend
 from gce.basis.network import Activation, Architecture, Networks, Output, Parameters, SingleNeuron, TwoLayer
@@ -67,7 +68,8 @@ class TrainedBasis(Basis):
         architecture, outputs = self.architecture(), len(objective.bound) // models
         nets = [architecture.start(X.shape[1], outputs, stream, X.dtype) for stream in members for _ in range(models)]
         start = [torch.stack(column).to(X.device) for column in zip(*nets, strict=True)]
-        best, failed = descend(architecture, start, objective, X, schedule, self._batch(len(X)), order)
+        trainer = compiled.descend if compiled.serves(architecture, objective, X.device) else descend
+        best, failed = trainer(architecture, start, objective, X, schedule, self._batch(len(X)), order)
         broken = sorted({net // models for net, bad in enumerate(failed) if bad})
         if not broken:
             return best
