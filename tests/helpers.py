@@ -6,6 +6,7 @@ import torch
 from gce.active_set import ActiveSet
 from gce.basis import Pool
 from gce.losses import CrossEntropy, Logistic, Power, PseudoHuber, Quantile, Squared
+from gce.objectives import Linear
 from gce.risk import Risk
 from gce.streams import Streams
 
@@ -52,3 +53,15 @@ class PoolProblem:
 
     def iterate(self, algorithm, line_search):
         return algorithm.iterate(self.risk, self.active, self.basis, line_search, self.bound, self.streams)
+
+
+def oracle_problem(architecture, n, d, k, members, dtype=torch.float64):
+    """Rows, a linear objective and one start a member, all random; the first rows are not seen by the second member."""
+    rng = np.random.default_rng(n)
+    X = torch.from_numpy(rng.normal(size=(n, d)))
+    gradient = torch.from_numpy(rng.normal(size=(members, n, k)))
+    gradient[1:, : n // 5] = 0
+    objective = Linear(gradient, torch.ones(k, dtype=torch.float64)).cast(dtype)
+    streams = [torch.Generator().manual_seed(m) for m in range(members)]
+    start = [architecture.start(d, k, stream, dtype) for stream in streams]
+    return X, objective, [torch.stack(column) for column in zip(*start, strict=True)]

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from gce.basis import Networks, Neural, Neuron
-from gce.basis.descent import Plateau, Schedule
 from gce.basis.network import SingleNeuron, TwoLayer
 from gce.losses import CrossEntropy
 from gce.objectives import Joint, Linear
@@ -41,11 +40,12 @@ def test_slopes_by_hand_equal_automatic_differentiation(architecture):
     else:
         unit = torch.tanh(leaves[0] @ X.T)
     expected = torch.autograd.grad((unit * weight).sum(), leaves)
-    mine, kept = architecture.forward(parameters, X.T.contiguous())
+    joined, _ = architecture.join(parameters)
+    mine, kept = architecture.forward(joined, architecture.extend(X))
     torch.testing.assert_close(mine, unit.detach())
-    into = [torch.empty_like(p) for p in parameters]
-    architecture.backward(parameters, kept, weight, X, into)
-    for a, b in zip(into, expected, strict=True):
+    into = [torch.empty_like(p) for p in joined]
+    architecture.backward(joined, kept, weight, architecture.extend(X), into)
+    for a, b in zip(architecture.split(into), expected, strict=True):
         torch.testing.assert_close(a, b)
 
 
@@ -76,11 +76,16 @@ def test_linear_objective_lies_in_the_unit_interval_and_counts_batches_as_parts(
     gradient = torch.from_numpy(rng.normal(size=(2, 10, 2)) * 1e-9)
     objective = Linear(gradient, bound)
     best = -torch.sign(gradient).transpose(1, 2)
-    value, slope, _ = objective.batch(best, objective.theta, None)
-    torch.testing.assert_close(value.sum(1), -torch.ones(2, dtype=torch.float64))
-    torch.testing.assert_close((slope * best).sum(2), value)
-    parts = [objective.batch(best[:, :, r], objective.theta, r)[0] for r in torch.arange(10).split(4)]
-    torch.testing.assert_close(sum(parts), value)
+    value, slope, _ = objective.batch(best, objective.theta, slice(None))
+    torch.testing.assert_close(value.sum((1, 2)), -torch.ones(2, dtype=torch.float64))
+    torch.testing.assert_close(slope * best, value)
+    cuts = [slice(0, 4), slice(4, 8), slice(8, 10)]
+    parts = [objective.batch(best[:, :, rows], objective.theta, rows)[0] for rows in cuts]
+    torch.testing.assert_close(torch.cat(parts, 2), value)
+    order = torch.arange(10).flip(0)
+    torch.testing.assert_close(
+        objective.permuted(order).batch(best[:, :, order], objective.theta, slice(None))[0], value[:, :, order]
+    )
     outs = bound * torch.from_numpy(rng.uniform(-1, 1, (5, 10, 2)))
     torch.testing.assert_close(objective.score(outs), torch.einsum("mnk,ank->ma", gradient, outs))
 
@@ -94,19 +99,22 @@ def test_joint_objective_is_the_risk_of_the_mixture():
     bound = torch.full((3,), 4.0, dtype=torch.float64)
     objective = Joint(risk, pred, bound, 0.3)
     unit = torch.from_numpy(rng.uniform(-1, 1, (2, 3, 8)))
-    value, slope, theta_slope = objective.batch(unit, objective.theta, None)
+    value, slope, theta_slope = objective.batch(unit, objective.theta, slice(None))
     scale = (risk.gradient(pred).abs() * bound).sum((1, 2))
     mixed = 0.7 * pred + 0.3 * 4 * unit.transpose(1, 2)
-    torch.testing.assert_close(value[:, 0] * scale, risk.value(mixed) - risk.value(pred))
+    torch.testing.assert_close(value[:, 0, 0] * scale, risk.value(mixed) - risk.value(pred))
     step = 1e-6
     for change, analytic in ((1, theta_slope[:, 0]),):
-        up = objective.batch(unit, objective.theta + change * step, None)[0]
-        down = objective.batch(unit, objective.theta - change * step, None)[0]
-        torch.testing.assert_close((up - down)[:, 0] / (2 * step), analytic, rtol=1e-6, atol=1e-9)
+        up = objective.batch(unit, objective.theta + change * step, slice(None))[0]
+        down = objective.batch(unit, objective.theta - change * step, slice(None))[0]
+        torch.testing.assert_close((up - down)[:, 0, 0] / (2 * step), analytic, rtol=1e-6, atol=1e-9)
     e = torch.zeros_like(unit)
     e[:, 1, 5] = step
-    up, down = objective.batch(unit + e, objective.theta, None)[0], objective.batch(unit - e, objective.theta, None)[0]
-    torch.testing.assert_close((up - down)[:, 0] / (2 * step), slope[:, 1, 5], rtol=1e-5, atol=1e-9)
+    up, down = (
+        objective.batch(unit + e, objective.theta, slice(None))[0],
+        objective.batch(unit - e, objective.theta, slice(None))[0],
+    )
+    torch.testing.assert_close((up - down)[:, 0, 0] / (2 * step), slope[:, 1, 5], rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize("basis", [Neural(hidden=8), Neural(hidden=8, shared=False), Neuron(), Neural(batch_size=8)])
@@ -146,15 +154,3 @@ def test_a_network_that_turns_nan_is_tried_again_and_then_refused(caplog):
     assert (gradient[0] * out[0]).sum() < 0
     assert calls.count(1) == 2  # each retry notices at once
     assert "turned NaN" in caplog.text
-
-
-def test_plateau_follows_the_paper():
-    schedule = Schedule(rate=1e-3, floor=1e-5, patience=10, last_epochs=10, max_epochs=1000)
-    plateau = Plateau(1, schedule)
-    rates = []
-    for _ in range(100):
-        plateau.update([-0.5])
-        rates.append(plateau.rate[0])
-    assert rates[:11] == [1e-3] * 11  # one epoch that improves, ten that do not
-    assert [rates.count(r) for r in (1e-4, 1e-5)] == [11, 10]
-    assert plateau.done

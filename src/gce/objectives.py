@@ -7,7 +7,8 @@ the loss: an optimiser then meets one scale (an unscaled D is of order 1/n and d
 
 from __future__ import annotations
 
-from typing import Protocol
+from copy import copy
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor
@@ -33,23 +34,29 @@ class Objective(Protocol):
     def rows(self) -> int:
         """How many training rows there are, ``n``."""
 
-    def batch(self, unit: Tensor, theta: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Value and slopes on some rows (None: all), each row counted as it is in the whole.
+    def batch(self, unit: Tensor, theta: Tensor, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """Value and slopes on some rows, each row counted as it is in the whole.
 
         Parameters
         ----------
         unit : Tensor of shape (M, k, b)
             Unit outputs, rows last.
         theta : Tensor of shape (M, e)
+        rows : slice
+            Which ``b`` rows they are.
 
         Returns
         -------
-        value : Tensor of shape (M, k) or (M, 1)
-            By output where the objective is a sum over outputs.
+        terms : Tensor of shape (M, k, b) or (M, 1, 1)
+            What adds up to the value: by output and row where the objective is such a sum. Adding up is left to the
+            caller, who may do it once for many batches.
         slope : Tensor of shape (M, k, b)
             Derivative in ``unit``.
         theta_slope : Tensor of shape (M, e)
         """
+
+    def permuted(self, order: Tensor) -> Objective:
+        """The same objective with its rows in another order."""
 
     def score(self, outs: Tensor) -> Tensor:
         """Value for each member of each of ``A`` known outputs ``(A, n, k)``, shape ``(M, A)``; not scaled."""
@@ -59,6 +66,12 @@ class Objective(Protocol):
 
     def cast(self, dtype: torch.dtype) -> Objective:
         """The same objective for an oracle that works in ``dtype``."""
+
+    def copy(self) -> Self:
+        """The same objective in memory of its own."""
+
+    def load(self, other: Self) -> None:
+        """Become another objective of the same shapes, in the same memory."""
 
 
 class Linear:
@@ -87,9 +100,14 @@ class Linear:
         """The objective's derivative in the unit outputs, ``(M, k, n)``: the same wherever they are."""
         return self._slope
 
-    def batch(self, unit: Tensor, theta: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        slope = self._slope if rows is None else self._slope[:, :, rows]
-        return (slope * unit).sum(2), slope, torch.zeros_like(theta)
+    def batch(self, unit: Tensor, theta: Tensor, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
+        slope = self._slope[:, :, rows]
+        return slope * unit, slope, torch.zeros_like(theta)
+
+    def permuted(self, order: Tensor) -> Linear:
+        other = copy(self)
+        other._slope = self._slope[:, :, order]
+        return other
 
     def score(self, outs: Tensor) -> Tensor:
         return self.gradient.flatten(1) @ outs.flatten(1).to(self.gradient.dtype).T
@@ -102,6 +120,14 @@ class Linear:
         other = Linear(self.gradient, self.bound, self.separate)
         other._slope, other.theta = self._slope.to(dtype), self.theta.to(dtype)
         return other
+
+    def copy(self) -> Linear:
+        other = copy(self)
+        other._slope = self._slope.clone()
+        return other
+
+    def load(self, other: Linear) -> None:
+        self._slope.copy_(other._slope)
 
 
 class Joint:
@@ -129,9 +155,8 @@ class Joint:
     def rows(self) -> int:
         return self.pred.shape[1]
 
-    def batch(self, unit: Tensor, theta: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        risk = self.risk if rows is None else self.risk.rows(rows)
-        pred = self.pred if rows is None else self.pred[:, rows]
+    def batch(self, unit: Tensor, theta: Tensor, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
+        risk, pred = self.risk.rows(rows), self.pred[:, rows]
         mix = torch.sigmoid(theta.to(pred.dtype))[..., None]
         toward = self.bound * unit.transpose(1, 2).to(pred.dtype) - pred
         mixed = pred + mix * toward
@@ -139,7 +164,12 @@ class Joint:
         slope = risk.gradient(mixed) / self._scale[:, None, None]
         theta_slope = (slope * toward).sum((1, 2))[:, None] * (mix * (1 - mix))[:, 0]
         unit_slope = (slope * mix * self.bound).transpose(1, 2).contiguous()
-        return change[:, None].to(self._dtype), unit_slope.to(self._dtype), theta_slope.to(self._dtype)
+        return change[:, None, None].to(self._dtype), unit_slope.to(self._dtype), theta_slope.to(self._dtype)
+
+    def permuted(self, order: Tensor) -> Joint:
+        other = copy(self)
+        other.risk, other.pred = self.risk.rows(order), self.pred[:, order]
+        return other
 
     def score(self, outs: Tensor) -> Tensor:
         limit = torch.ones_like(self._scale)[:, None]
@@ -156,6 +186,16 @@ class Joint:
         other = Joint(self.risk, self.pred, self.bound, self.start)
         other._dtype, other.theta = dtype, self.theta.to(dtype)
         return other
+
+    def copy(self) -> Joint:
+        other = copy(self)
+        other.risk, other.pred, other._scale = self.risk.copy(), self.pred.clone(), self._scale.clone()
+        return other
+
+    def load(self, other: Joint) -> None:
+        self.risk.load(other.risk)
+        self.pred.copy_(other.pred)
+        self._scale.copy_(other._scale)
 
 
 def _scale(gradient: Tensor, bound: Tensor, separate: bool = False) -> Tensor:

@@ -50,9 +50,18 @@ class Risk:
         """The risk of some members only."""
         return Risk(self.loss, self.y, self.weight[members], self.offset)
 
-    def rows(self, index: Tensor) -> Risk:
+    def rows(self, index: Tensor | slice) -> Risk:
         """The part of the sum that belongs to some rows (its weights no longer sum to 1)."""
         return Risk(self.loss, self.y[index], self.weight[:, index], self.offset)
+
+    def copy(self) -> Risk:
+        """The same risk in memory of its own."""
+        return Risk(self.loss, self.y.clone(), self.weight.clone(), self.offset.clone())
+
+    def load(self, other: Risk) -> None:
+        """Become the risk of other targets and weights of the same shapes, in the same memory."""
+        for mine, theirs in ((self.y, other.y), (self.weight, other.weight), (self.offset, other.offset)):
+            mine.copy_(theirs)
 
 
 @dataclass(frozen=True)

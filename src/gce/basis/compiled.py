@@ -8,24 +8,39 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib.util import find_spec
-from typing import Any
+from functools import cache, partial
+from itertools import islice, pairwise
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gce.basis.descent import Schedule, row_order
+from gce.basis.descent import Schedule, batches, row_orders
 from gce.basis.network import Architecture, Parameters, TwoLayer
 from gce.objectives import Linear, Objective
 
 #: Numbers of an order of rows that are drawn ahead, so that Python is met once in many epochs.
 _DRAWN_AHEAD = 1 << 20
 #: Multiplications below which a second thread costs more than it brings.
-_WORTH_A_THREAD = 1 << 24
+_WORTH_A_THREAD = 1 << 22
+#: Multiplications in a batch from which threads share it, where there are more threads than networks.
+_WORTH_SHARING = 1 << 21
 
 Array = NDArray[Any]
+Run = Callable[[list[Callable[[], Any]]], list[Any]]
+
+
+@cache
+def loops() -> ModuleType | None:
+    """The compiled loops, where numba is installed: only the CPU needs it."""
+    try:
+        from gce import kernels
+    except ImportError:
+        return None
+    return kernels
 
 
 def serves(architecture: Architecture, objective: Objective, device: torch.device) -> bool:
@@ -33,8 +48,8 @@ def serves(architecture: Architecture, objective: Objective, device: torch.devic
     return (
         device.type == "cpu"
         and isinstance(architecture, TwoLayer)
-        and isinstance(objective, Linear)
-        and find_spec("numba") is not None
+        and type(objective) is Linear  # a subclass may mean something else by its value
+        and loops() is not None
     )
 
 
@@ -51,16 +66,22 @@ def descend(
     nets, (h, d), outputs = len(start[0]), start[0].shape[1:], start[2].shape[1]
     slopes = objective.slope.reshape(nets, outputs, -1).numpy()
     team = [Net(architecture, [p[i] for p in start], slopes[i], X.numpy(), schedule, batch_size) for i in range(nets)]
-    work = team[0].size * len(X)
-    with workers(min(torch.get_num_threads(), 1 + nets * work * schedule.max_epochs // _WORTH_A_THREAD)) as run:
-        for orders, epochs in _orders(len(X), batch_size, schedule.max_epochs, rng):
-            run([lambda net=net: net.train(orders, epochs) for net in team])
+    threads = torch.get_num_threads()
+    rows, size = len(X), sum(p[0].numel() for p in start)
+    shared = threads > nets and min(batch_size, rows) * size >= _WORTH_SHARING
+    worth = 1 + nets * size * rows * schedule.max_epochs // _WORTH_A_THREAD
+    with workers(threads if shared else min(threads, nets, worth)) as run:
+        for orders, epochs in _orders(rows, batch_size, schedule.max_epochs, rng):
+            if shared:
+                for net in team:
+                    net.train_shared(orders, epochs, run)
+            else:
+                run([partial(net.train, orders, epochs) for net in team])
             if not any(net.running for net in team):
                 break
     best = torch.from_numpy(np.stack([net.best for net in team]))
-    sizes = [h * d, h, outputs * h, outputs]
-    parameters = [p.reshape(q.shape) for p, q in zip(best.split(sizes, 1), start, strict=True)]
-    return parameters, [net.failed for net in team]
+    parts = best.split([h * d, h, outputs * h, outputs], 1)
+    return [p.reshape(q.shape) for p, q in zip(parts, start, strict=True)], [net.failed for net in team]
 
 
 def _orders(n: int, batch_size: int, epochs: int, rng: torch.Generator) -> Iterator[tuple[Array, int]]:
@@ -68,14 +89,13 @@ def _orders(n: int, batch_size: int, epochs: int, rng: torch.Generator) -> Itera
     if batch_size >= n:
         yield np.arange(n)[None], epochs
         return
-    ahead = max(1, _DRAWN_AHEAD // n)
-    for first in range(0, epochs, ahead):
-        some = min(ahead, epochs - first)
-        yield np.stack([row_order(n, rng).numpy() for _ in range(some)]), some
+    drawn = row_orders(n, batch_size, epochs, rng)
+    while some := [order.numpy() for order in islice(drawn, max(1, _DRAWN_AHEAD // n)) if order is not None]:
+        yield np.stack(some), len(some)
 
 
 @contextmanager
-def workers(threads: int) -> Iterator[Callable[[list[Callable[[], Any]]], list[Any]]]:
+def workers(threads: int) -> Iterator[Run]:
     """Something that runs tasks on so many threads; compiled loops leave Python alone meanwhile."""
     if threads <= 1:
         yield lambda tasks: [task() for task in tasks]
@@ -92,35 +112,25 @@ class Net:
     ) -> None:
         from gce import kernels
 
-        self._train = kernels.train
-        d, h, k = start[0].shape[1], start[0].shape[0], start[2].shape[0]
+        self._kernels = kernels
         flat = np.concatenate([p.reshape(-1).numpy() for p in start])
-        self.size = len(flat)
         self._vectors = np.zeros((6, len(flat)), flat.dtype)
         self._vectors[:2] = flat
         self._state = np.array([schedule.rate, np.inf, 0, np.inf, 0, 0])
         self._schedule = np.array([schedule.floor, schedule.patience, schedule.last_epochs, schedule.progress])
-        self._X, self._slopes, self._present = X, slopes, slopes.any(0)
-        self._shape = np.array([d, h, k])
-        self._curved = np.array([architecture.activation == "tanh", architecture.output == "tanh"])
-        self._unit = np.array([0, 1], flat.dtype)
-        tile = kernels.TILE
-        self._scratch = (
-            np.empty(h * k, flat.dtype),
-            np.zeros((2 * h + 2 * k) * tile + h, flat.dtype),
-            np.empty((d + k) * tile, flat.dtype),
-        )
+        self._X, self._slopes = X, slopes
+        self._present: Array = (slopes != 0).any(axis=0, keepdims=True)[0]
+        self._net = Form.of(architecture, start)
         rows = np.flatnonzero(self._present)
-        full = batch_size >= len(X)
-        self._packed = np.empty((-(-len(rows) // tile) if full else 0, (d + k) * tile), flat.dtype)
+        tiles = -(-len(rows) // kernels.TILE) if batch_size >= len(X) else 0
+        self._packed = np.empty((tiles, (X.shape[1] + len(slopes)) * kernels.TILE), flat.dtype)
         for i, own in enumerate(self._packed):
-            kernels.pack(X, slopes, rows[i * tile : (i + 1) * tile], own)
-        pieces = np.array_split(np.arange(len(X)), -(-len(X) // batch_size))
-        self._batches = np.cumsum([0, *map(len, pieces)])
+            kernels.pack(X, slopes, rows[i * kernels.TILE : (i + 1) * kernels.TILE], own)
+        self._batches = np.array([0, *(rows.stop for rows in batches(len(X), batch_size))])
 
     def train(self, orders: Array, epochs: int) -> None:
-        """Some epochs more."""
-        self._train(
+        """Some epochs more, on the calling thread."""
+        self._kernels.train(
             self._X,
             self._slopes,
             self._present,
@@ -131,11 +141,50 @@ class Net:
             self._vectors,
             self._state,
             self._schedule,
-            self._scratch,
-            self._shape,
-            self._curved,
-            self._unit,
+            self._net.scratch(),
+            *self._net,
         )
+
+    def train_shared(self, orders: Array, epochs: int, run: Run) -> None:
+        """The same epochs with every batch divided among threads, by chunks: the same to the last bit."""
+        net, best, *_, mean, square = self._vectors
+        for epoch in range(epochs):
+            if not self.running:
+                return
+            total = 0.0
+            for first, last in pairwise(self._batches):
+                order = orders[epoch % len(orders), first:last]
+                values, slope = self._chunks(order[self._present[order]], run)
+                total = sum(values, total)
+                if len(self._packed) and self._kernels.advance(self._state, total, self._schedule):
+                    best[:] = net
+                self._state[5] += 1
+                self._kernels.adam(
+                    net, slope, len(self._X) / (last - first), mean, square, self._state[5], self._state[0]
+                )
+            if not len(self._packed) and self._kernels.advance(self._state, total, self._schedule):
+                best[:] = net
+
+    def _chunks(self, rows: Array, run: Run) -> tuple[list[float], Array]:
+        """Value of each chunk of rows, and the slopes of all."""
+        net = self._vectors[0]
+        firsts = range(0, len(rows), self._kernels.CHUNK)
+        parts = np.empty((len(firsts), len(net)), net.dtype)
+
+        def one(first: int, part: Array) -> float:
+            turned, work, tile = self._net.scratch()
+            self._kernels.turn(net, turned, self._net.shape)
+            return float(
+                self._kernels.chunk_slopes(
+                    self._X, self._slopes, rows, self._packed, first, net, turned, part, work, tile, *self._net
+                )
+            )
+
+        values = run([partial(one, first, part) for first, part in zip(firsts, parts, strict=True)])
+        slope = np.zeros_like(net)
+        for part in parts:
+            slope += part
+        return values, slope
 
     @property
     def best(self) -> Array:
@@ -148,3 +197,27 @@ class Net:
     @property
     def failed(self) -> bool:
         return bool(self._state[4])
+
+
+class Form(NamedTuple):
+    """What compiled loops must know of an architecture: ``(d, h, k)``, which layers are curved, and 0 and 1."""
+
+    shape: Array
+    curved: Array
+    unit: Array
+
+    @classmethod
+    def of(cls, architecture: TwoLayer, one: Parameters) -> Form:
+        """The form of networks with the parameters of ``one``."""
+        (h, d), k = one[0].shape, len(one[2])
+        curved = np.array([architecture.activation == "tanh", architecture.output == "tanh"])
+        return cls(np.array([d, h, k]), curved, np.array([0, 1], one[0].numpy().dtype))
+
+    def scratch(self) -> tuple[Array, Array, Array]:
+        """Memory for one thread: ``W2`` transposed, a tile's layers (and zeros), a tile."""
+        from gce.kernels import TILE
+
+        d, h, k = self.shape
+        dtype = self.unit.dtype
+        layers = np.zeros((2 * h + 2 * k) * TILE + h, dtype)
+        return np.empty(h * k, dtype), layers, np.empty((d + k) * TILE, dtype)

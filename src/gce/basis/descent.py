@@ -1,4 +1,8 @@
-"""Adam with a plateau schedule for each network: how one atom a member is trained."""
+"""Adam with a plateau schedule for each network, in tensor operations: how one atom a member is trained.
+
+Nothing in an epoch waits for the device: best values, rates and plateaus are tensors too, so that on a GPU a whole
+epoch can be recorded once and replayed (:mod:`gce.basis.captured`).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+from sklearn.utils import gen_even_slices
 from torch import Tensor
+from torch.optim.adam import adam
 
 from gce.basis.network import Architecture, Parameters
 from gce.objectives import Objective
 
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+_PIECE = 1024
 
 
 @dataclass(frozen=True)
@@ -41,93 +48,180 @@ class Schedule:
 
 
 class Plateau:
-    """Each network's learning rate and best value; plain numbers, because there are few networks."""
+    """Each network's learning rate and best value, as tensors ``(nets,)``."""
 
-    def __init__(self, nets: int, schedule: Schedule) -> None:
+    def __init__(self, nets: int, schedule: Schedule, device: torch.device) -> None:
         self.schedule = schedule
-        self.rate = [schedule.rate] * nets
-        self.best = [math.inf] * nets
-        self.failed = [False] * nets
-        self._since = [0] * nets
-        self._left = [math.inf] * nets
+        self.rate, self.best, self._since, self._left = (
+            torch.empty(nets, dtype=torch.float64, device=device) for _ in range(4)
+        )
+        self.failed = torch.empty(nets, dtype=torch.bool, device=device)
+        self.reset()
 
-    @property
-    def done(self) -> bool:
-        return not any(self.rate)
+    def reset(self) -> None:
+        self.rate.fill_(self.schedule.rate)
+        self.best.fill_(math.inf)
+        self._since.zero_()
+        self._left.fill_(math.inf)
+        self.failed.zero_()
 
-    def update(self, values: list[float]) -> tuple[list[int], bool]:
-        """Take an epoch's values: which networks improved, and whether any rate changed."""
-        improved, before = [], list(self.rate)
-        for i, value in enumerate(values):
-            if self.rate[i] == 0:
-                continue
-            if not math.isfinite(value):
-                self.failed[i], self.rate[i] = True, 0.0
-                continue
-            if value < self.best[i]:
-                improved.append(i)
-                needed = self.schedule.progress * abs(self.best[i]) if self.best[i] < math.inf else 0.0
-                self._since[i] = 0 if value < self.best[i] - needed else self._since[i] + 1
-                self.best[i] = value
-            else:
-                self._since[i] += 1
-            self._advance(i)
-        return improved, self.rate != before
-
-    def _advance(self, i: int) -> None:
-        self._left[i] -= 1
-        if self._left[i] <= 0:
-            self.rate[i] = 0.0
-        elif self._since[i] > self.schedule.patience and self.rate[i] > self.schedule.floor:
-            self.rate[i], self._since[i] = max(self.rate[i] / 10, self.schedule.floor), 0
-            if self.rate[i] == self.schedule.floor:
-                self._left[i] = self.schedule.last_epochs
+    def update(self, value: Tensor) -> Tensor:
+        """Take an epoch's values ``(nets,)``: which networks improved. A rate of 0 means done."""
+        rule, broken = self.schedule, (self.rate > 0) & ~value.isfinite()
+        self.failed.logical_or_(broken)
+        self.rate.masked_fill_(broken, 0.0)
+        running = self.rate > 0
+        improved = running & (value < self.best)
+        needed = torch.where(self.best.isfinite(), rule.progress * self.best.abs(), 0.0)
+        moved = improved & (value < self.best - needed)
+        self._since.add_(1).masked_fill_(moved, 0.0)
+        self.best.copy_(torch.where(improved, value, self.best))
+        self._left.sub_(1)
+        self.rate.masked_fill_(self._left <= 0, 0.0)
+        fall = (self.rate > rule.floor) & (self._since > rule.patience)
+        self.rate.copy_(torch.where(fall, (self.rate / 10).clamp(min=rule.floor), self.rate))
+        self._since.masked_fill_(fall, 0.0)
+        self._left.masked_fill_(fall & (self.rate == rule.floor), rule.last_epochs)
+        return improved
 
 
-class FlatAdam:
-    """Adam over all parameters of all networks as one vector, with a learning rate for each network.
+class Descent:
+    """Networks in training: one flat vector of parameters, Adam's means, the plateaus.
 
     Parameters
     ----------
-    parameters : list of Tensor
-        Leading dimension: networks, or a divisor of their number (a number that several networks share).
-    nets : int
+    start : list of Tensor
+        Parameters with leading dimension ``nets``.
+    objective : Objective
+        Of as many members as divide ``nets``.
+    X : Tensor of shape (n, d)
+    batch_size : int
+        ``n`` or more: full-batch steps, and an epoch's value is exact for the parameters it belongs to. Less: shuffled
+        mini-batches, and the value is the running one of the epoch.
     """
 
-    def __init__(self, parameters: Parameters, nets: int) -> None:
-        self.flat = torch.cat([p.reshape(-1) for p in parameters])
-        self.slope, self._mean, self._square, self._rate = (torch.zeros_like(self.flat) for _ in range(4))
-        self._sizes = [p.numel() for p in parameters]
-        self._shapes = [p.shape for p in parameters]
-        self._nets, self._t = nets, 0
-        self.parameters, self.slopes = self.views(self.flat), self.views(self.slope)
+    def __init__(
+        self,
+        architecture: Architecture,
+        start: Parameters,
+        objective: Objective,
+        X: Tensor,
+        schedule: Schedule,
+        batch_size: int,
+    ) -> None:
+        self.architecture, self.objective = architecture, objective
+        self.nets, self.full = len(start[0]), batch_size >= len(X)
+        self._batches = batches(len(X), batch_size)
+        joined, learned = architecture.join(start)
+        pieces = [*joined, objective.theta]
+        self._sizes, self._shapes = [p.numel() for p in pieces], [p.shape for p in pieces]
+        self._flat = torch.cat([p.reshape(-1) for p in pieces])
+        self._learned = torch.cat([p.reshape(-1) for p in (*learned, torch.ones_like(objective.theta))])
+        # the network of each number; of numbers that a member's networks share, the first
+        self._net = torch.cat([_owner(p, self.nets) for p in pieces])
+        self._best = self._flat.clone()
+        self._rate, self._slope, self._move, self._mean, self._square = (torch.zeros_like(self._flat) for _ in range(5))
+        self._steps = torch.zeros(math.ceil(len(self._flat) / _PIECE), dtype=torch.float32, device=X.device)
+        # slopes are divided by a batch's share of all rows
+        sizes = {rows.stop - rows.start for rows in self._batches}
+        self._shrink = {size: torch.tensor(size / len(X), dtype=torch.float32, device=X.device) for size in sizes}
+        self._X = architecture.extend(X)
+        self.plateau = Plateau(self.nets, schedule, X.device)
+        self._set_rates()
 
-    def views(self, flat: Tensor) -> Parameters:
-        """A vector's pieces, as parameters."""
+    def load(self, start: Parameters, objective: Objective, X: Tensor) -> None:
+        """Begin anew, in the same memory, with other parameters, objective and rows of the same shapes."""
+        joined, _ = self.architecture.join(start)
+        self.objective.load(objective)
+        self._flat.copy_(torch.cat([p.reshape(-1) for p in (*joined, objective.theta)]))
+        self._best.copy_(self._flat)
+        self._X.copy_(self.architecture.extend(X))
+        for state in (self._mean, self._square, self._steps):
+            state.zero_()
+        self.plateau.reset()
+        self._set_rates()
+
+    def epoch(self, order: Tensor | None) -> None:
+        """One pass over all rows, in an order (None: as they stand)."""
+        X = self._X if order is None else self._X[order]
+        objective = self.objective if order is None else self.objective.permuted(order)
+        terms = []
+        for rows in self._batches:
+            terms.append(self._slopes(objective, X[rows], rows))
+            if self.full:
+                self._note(terms)
+            self._step(self._shrink[rows.stop - rows.start])
+        if not self.full:
+            self._note(terms)
+
+    def _value(self, terms: list[Tensor]) -> Tensor:
+        """Each network's value, ``(nets,)``."""
+        value = torch.cat(terms, 2).sum(2, dtype=torch.float64)
+        models = self.nets // len(value)
+        return value.sum(1) if models == 1 else value.expand(-1, models).flatten()
+
+    def _note(self, terms: list[Tensor]) -> None:
+        improved = self.plateau.update(self._value(terms))
+        torch.where(improved[self._net], self._flat, self._best, out=self._best)
+        self._set_rates()
+
+    def _set_rates(self) -> None:
+        self._rate.copy_(self.plateau.rate[self._net]).mul_(self._learned)
+
+    def _slopes(self, objective: Objective, X: Tensor, rows: slice) -> Tensor:
+        """Fill the slopes from some rows; return the objective's terms."""
+        *joined, theta = self._views(self._flat)
+        *into, theta_into = self._views(self._slope)
+        unit, kept = self.architecture.forward(joined, X)
+        by_member = unit.view(len(theta), -1, unit.shape[2])
+        terms, slope, theta_slope = objective.batch(by_member, theta, rows)
+        self.architecture.backward(joined, kept, slope.reshape(unit.shape), X, into)
+        theta_into.copy_(theta_slope)
+        return terms
+
+    def _step(self, shrink: Tensor) -> None:
+        """Adam moves a vector of zeros at rate 1, and each network goes along at its own rate: one fused pass."""
+        self._move.zero_()
+        # in pieces, because a GPU gives each piece a processor of its own
+        move, slope, mean, square = (
+            list(vector.split(_PIECE)) for vector in (self._move, self._slope, self._mean, self._square)
+        )
+        adam(
+            move,
+            slope,
+            mean,
+            square,
+            [],
+            list(self._steps),
+            fused=True,
+            grad_scale=shrink,
+            amsgrad=False,
+            beta1=BETA1,
+            beta2=BETA2,
+            lr=1.0,
+            weight_decay=0.0,
+            eps=EPSILON,
+            maximize=False,
+        )
+        self._flat.addcmul_(self._move, self._rate)
+
+    def _views(self, flat: Tensor) -> Parameters:
         return [piece.view(shape) for piece, shape in zip(flat.split(self._sizes), self._shapes, strict=True)]
 
-    def set_rate(self, rate: list[float]) -> None:
-        every = torch.tensor(rate, dtype=self.flat.dtype, device=self.flat.device)
-        for piece in self.views(self._rate):
-            own = every[:: self._nets // len(piece)]
-            piece.copy_(own.view(-1, *[1] * (piece.ndim - 1)).expand_as(piece))
+    @property
+    def done(self) -> bool:
+        """Every network is done; waits for the device."""
+        return not bool(self.plateau.rate.any())
 
-    def step(self) -> None:
-        self._t += 1
-        self._mean.lerp_(self.slope, 1 - _BETA1)
-        self._square.mul_(_BETA2).addcmul_(self.slope, self.slope, value=1 - _BETA2)
-        size = (self._square / (1 - _BETA2**self._t)).sqrt_().add_(_EPSILON)
-        torch.div(self._mean, size, out=size).mul_(self._rate)
-        self.flat.sub_(size, alpha=1 / (1 - _BETA1**self._t))
+    def result(self) -> tuple[Parameters, list[bool]]:
+        """Each network at its best epoch, and which of them failed: their objective turned into NaN or infinity."""
+        *joined, _ = self._views(self._best.clone())
+        return self.architecture.split(joined), self.plateau.failed.tolist()
 
-    def keep(self, nets: list[int], best: Tensor) -> None:
-        """Copy some networks' present parameters to the vector ``best``."""
-        if len(nets) == self._nets:
-            best.copy_(self.flat)
-            return
-        for now, then in zip(self.parameters, self.views(best), strict=True):
-            own = sorted({net * len(now) // self._nets for net in nets})
-            then[own] = now[own]
+
+def _owner(piece: Tensor, nets: int) -> Tensor:
+    first = torch.arange(len(piece), device=piece.device) * (nets // len(piece))
+    return first.repeat_interleave(piece[0].numel())
 
 
 def descend(
@@ -139,76 +233,21 @@ def descend(
     batch_size: int,
     rng: torch.Generator,
 ) -> tuple[Parameters, list[bool]]:
-    """Train networks on an objective and return each at its best epoch.
-
-    Parameters
-    ----------
-    start : list of Tensor
-        Leading dimension ``M * models``.
-    X : Tensor of shape (n, d)
-    batch_size : int
-        ``n`` or more: full-batch steps, and an epoch's value is exact for the parameters it belongs to. Less: shuffled
-        mini-batches, and the value is the running one of the epoch.
-    rng : torch.Generator
-        For the order of rows.
-
-    Returns
-    -------
-    parameters : list of Tensor
-    failed : list of bool
-        Networks whose objective turned into NaN or infinity.
-    """
-    nets, n = len(start[0]), len(X)
-    adam = FlatAdam([*start, objective.theta], nets)
-    adam.set_rate([schedule.rate] * nets)
-    plateau, best = Plateau(nets, schedule), adam.flat.clone()
-    XT = X.T.contiguous()
-
-    def note(value: Tensor) -> None:
-        improved, changed = plateau.update(value.flatten().tolist())
-        adam.keep(improved, best)
-        if changed:
-            adam.set_rate(plateau.rate)
-
-    for _ in range(schedule.max_epochs):
-        if batch_size >= n:
-            note(_slopes(architecture, adam, objective, X, XT, None))
-            adam.step()
-        else:
-            value = objective.theta.new_zeros(nets)
-            for rows in _batches(n, batch_size, rng, X.device):
-                value += _slopes(architecture, adam, objective, X, XT, rows)
-                adam.step()
-            note(value)
-        if plateau.done:
+    """Train networks on an objective and return each at its best epoch, and which failed; see :class:`Descent`."""
+    descent = Descent(architecture, start, objective, X, schedule, batch_size)
+    for order in row_orders(len(X), batch_size, schedule.max_epochs, rng):
+        descent.epoch(None if order is None else order.to(X.device))
+        if descent.done:
             break
-    return adam.views(best)[:-1], plateau.failed
+    return descent.result()
 
 
-def _slopes(
-    architecture: Architecture, adam: FlatAdam, objective: Objective, X: Tensor, XT: Tensor, rows: Tensor | None
-) -> Tensor:
-    """Fill Adam's slopes from some rows; return the objective's share of these rows for each network."""
-    *parameters, theta = adam.parameters
-    *into, theta_into = adam.slopes
-    nets = len(parameters[0])
-    unit, kept = architecture.forward(parameters, XT if rows is None else XT[:, rows])
-    by_member = unit.view(len(theta), -1, unit.shape[2])
-    value, slope, theta_slope = objective.batch(by_member, theta, rows)
-    if rows is not None:
-        share = X.shape[0] / len(rows)
-        slope, theta_slope = slope * share, theta_slope * share
-    architecture.backward(parameters, kept, slope.view_as(unit), X if rows is None else X[rows], into)
-    theta_into.copy_(theta_slope)
-    models = nets // len(theta)
-    return value.sum(1) if models == 1 else value.expand(-1, models).flatten()
+def batches(n: int, size: int) -> list[slice]:
+    """All rows in batches of nearly equal size, at most ``size``."""
+    return list(gen_even_slices(n, math.ceil(n / size)))
 
 
-def _batches(n: int, size: int, rng: torch.Generator, device: torch.device) -> Iterator[Tensor]:
-    """All rows in a random order, in batches of nearly equal size."""
-    yield from row_order(n, rng).to(device).tensor_split(math.ceil(n / size))
-
-
-def row_order(n: int, rng: torch.Generator) -> Tensor:
-    """All rows in a random order."""
-    return torch.randperm(n, generator=rng)
+def row_orders(n: int, batch_size: int, epochs: int, rng: torch.Generator) -> Iterator[Tensor | None]:
+    """A random order of rows for each epoch; None where a batch is everything."""
+    for _ in range(epochs):
+        yield None if batch_size >= n else torch.randperm(n, generator=rng, device=rng.device)

@@ -54,7 +54,12 @@ def rounded_down(bound: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class TwoLayer:
-    """``nets`` networks with one hidden layer and ``outputs`` outputs each: parameters in, slopes out."""
+    """``nets`` networks with one hidden layer and ``outputs`` outputs each: parameters in, slopes out.
+
+    Parameters are ``W1 (nets, h, d)``, ``b1 (nets, h, 1)``, ``W2 (nets, outputs, h)``, ``b2 (nets, outputs, 1)``. In
+    training they are *joined*: rows get a column of ones, and the hidden layer a unit that is always 1, so that biases
+    and their slopes come out of the products that are made anyway.
+    """
 
     def __init__(self, hidden: int, activation: Activation, output: Output) -> None:
         self.hidden, self.activation, self.output = hidden, activation, output
@@ -67,27 +72,45 @@ class TwoLayer:
         W2 = torch.randn(outputs, h, generator=rng, dtype=torch.float64) / math.sqrt(h)
         return [p.to(dtype) for p in (W1, b1, W2, torch.zeros(outputs, 1))]
 
-    def forward(self, parameters: Parameters, XT: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Unit outputs ``(nets, outputs, n)`` of rows ``XT`` of shape ``(d, n)``, and what ``backward`` needs."""
+    def join(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
+        """Joined parameters ``(nets, h + 1, d + 1)``, ``(nets, outputs, h + 1)``, and masks of what is learned."""
         W1, b1, W2, b2 = parameters
-        nets, h, d = W1.shape
-        z = torch.addmm(b1.reshape(nets * h, 1), W1.reshape(nets * h, d), XT)
-        hidden = activate(z, self.activation).view(nets, h, -1)
-        z2 = torch.baddbmm(b2, W2, hidden)
-        unit = squash(z2, self.output)
-        return unit, [hidden, z2, unit]
+        nets, _, d = W1.shape
+        # tanh(20) is 1 to the last bit, as relu(1) is
+        unit = W1.new_zeros(nets, 1, d + 1)
+        unit[..., -1] = 1.0 if self.activation == "relu" else 20.0
+        first = torch.cat([torch.cat([W1, b1], 2), unit], 1)
+        second = torch.cat([W2, b2], 2)
+        learned = torch.ones_like(first)
+        learned[:, -1] = 0
+        return [first, second], [learned, torch.ones_like(second)]
 
-    def backward(self, parameters: Parameters, kept: list[Tensor], slope: Tensor, X: Tensor, into: Parameters) -> None:
-        """Write the slopes of all parameters ``into`` tensors of their shapes."""
-        _, _, W2, _ = parameters
-        gW1, gb1, gW2, gb2 = into
-        hidden, z2, unit = kept
-        dz2 = squash_slope(slope, z2, unit, self.output)
-        torch.bmm(dz2, hidden.transpose(1, 2), out=gW2)
-        torch.sum(dz2, 2, keepdim=True, out=gb2)
-        dz = activate_slope(torch.bmm(W2.transpose(1, 2), dz2), hidden, self.activation)
-        torch.mm(dz.flatten(0, 1), X, out=gW1.view(-1, X.shape[1]))
-        torch.sum(dz, 2, keepdim=True, out=gb1)
+    def split(self, joined: Parameters) -> Parameters:
+        """Parameters from joined ones."""
+        first, second = joined
+        parts = (first[:, :-1, :-1], first[:, :-1, -1:], second[..., :-1], second[..., -1:])
+        return [p.contiguous() for p in parts]
+
+    def extend(self, X: Tensor) -> Tensor:
+        """Rows as joined parameters expect them."""
+        return torch.cat([X, X.new_ones(len(X), 1)], 1)
+
+    def forward(self, joined: Parameters, X: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Unit outputs ``(nets, outputs, n)`` of extended rows ``X``, and what ``backward`` needs."""
+        first, second = joined
+        hidden = activate(first.flatten(0, 1) @ X.T, self.activation).view(*first.shape[:2], -1)
+        z = torch.bmm(second, hidden)
+        unit = squash(z, self.output)
+        return unit, [hidden, z, unit]
+
+    def backward(self, joined: Parameters, kept: list[Tensor], slope: Tensor, X: Tensor, into: Parameters) -> None:
+        """Write the slopes of all joined parameters ``into`` tensors of their shapes."""
+        _, second = joined
+        hidden, z, unit = kept
+        pull = squash_slope(slope, z, unit, self.output)
+        torch.bmm(pull, hidden.transpose(1, 2), out=into[1])
+        back = activate_slope(torch.bmm(second.transpose(1, 2), pull), hidden, self.activation)
+        torch.mm(back.flatten(0, 1), X, out=into[0].view(-1, X.shape[1]))
 
 
 class SingleNeuron:
@@ -97,12 +120,21 @@ class SingleNeuron:
         u = torch.randn(outputs, d, generator=rng, dtype=torch.float64) / math.sqrt(max(d, 1))
         return [u.to(dtype)]
 
-    def forward(self, parameters: Parameters, XT: Tensor) -> tuple[Tensor, list[Tensor]]:
-        (u,) = parameters
-        unit = (u.reshape(-1, u.shape[2]) @ XT).tanh_().view(*u.shape[:2], -1)
+    def join(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
+        return parameters, [torch.ones_like(p) for p in parameters]
+
+    def split(self, joined: Parameters) -> Parameters:
+        return joined
+
+    def extend(self, X: Tensor) -> Tensor:
+        return X
+
+    def forward(self, joined: Parameters, X: Tensor) -> tuple[Tensor, list[Tensor]]:
+        (u,) = joined
+        unit = (u.flatten(0, 1) @ X.T).tanh_().view(*u.shape[:2], -1)
         return unit, [unit]
 
-    def backward(self, parameters: Parameters, kept: list[Tensor], slope: Tensor, X: Tensor, into: Parameters) -> None:
+    def backward(self, joined: Parameters, kept: list[Tensor], slope: Tensor, X: Tensor, into: Parameters) -> None:
         (unit,), (gu,) = kept, into
         torch.mm((slope * (1 - unit.square())).flatten(0, 1), X, out=gu.view(-1, X.shape[1]))
 
@@ -141,13 +173,13 @@ class Networks(Atoms):
         return len(self.parameters_[0]) // self.models
 
     def forward(self, X: Tensor) -> Tensor:
-        parameters = self.parameters_
-        X = X.to(parameters[0].dtype)
-        out = X.new_empty(len(self), len(X), len(self.bound))
-        bound = rounded_down(self.bound, X.dtype)
+        dtype = self.parameters_[0].dtype
+        out = X.new_empty(len(self), len(X), len(self.bound), dtype=dtype)
+        bound = rounded_down(self.bound, dtype)
+        joined, _ = self.architecture.join(self.parameters_)
         for first in range(0, len(X), _ROWS_AT_ONCE):
             block = slice(first, first + _ROWS_AT_ONCE)
-            unit, _ = self.architecture.forward(parameters, X[block].T)
+            unit, _ = self.architecture.forward(joined, self.architecture.extend(X[block].to(dtype)))
             out[:, block] = unit.reshape(len(self), len(bound), -1).transpose(1, 2) * bound
         return out
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gce.basis import compiled
 from gce.basis.base import Basis
+from gce.basis.captured import Recorder
 from gce.basis.descent import Schedule, descend
 from gce.basis.network import Activation, Architecture, Networks, Output, Parameters, SingleNeuron, TwoLayer
 from gce.objectives import Objective
@@ -21,6 +24,8 @@ logger = logging.getLogger(__name__)
 #: give the same model to rounding; beyond it by float32 mini-batches.
 FULL_BATCH_ROWS = 4096
 _RETRIES = 2
+
+Trainer = Callable[..., tuple[Parameters, list[bool]]]
 
 
 class TrainedBasis(Basis):
@@ -46,6 +51,17 @@ class TrainedBasis(Basis):
         best = self._train(cast, rows, rng.members, rng.rows, models, self._schedule(), _RETRIES)
         return Networks(self.architecture(), best, objective.bound, models)
 
+    def _trainer(self, architecture: Architecture, objective: Objective, device: torch.device) -> Trainer:
+        """Compiled loops on the CPU, recorded graphs on a GPU, plain tensor operations for all the rest."""
+        if device.type == "cuda":
+            self._recorder = getattr(self, "_recorder", None) or Recorder()
+            return self._recorder.descend
+        return compiled.descend if compiled.serves(architecture, objective, device) else descend
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a recording belongs to this process and this device
+        return {name: value for name, value in super().__getstate__().items() if name != "_recorder"}
+
     def _schedule(self) -> Schedule:
         return Schedule(self.learning_rate, self.min_learning_rate, self.patience, self.last_epochs, self.max_epochs)
 
@@ -68,8 +84,9 @@ class TrainedBasis(Basis):
         architecture, outputs = self.architecture(), len(objective.bound) // models
         nets = [architecture.start(X.shape[1], outputs, stream, X.dtype) for stream in members for _ in range(models)]
         start = [torch.stack(column).to(X.device) for column in zip(*nets, strict=True)]
-        trainer = compiled.descend if compiled.serves(architecture, objective, X.device) else descend
-        best, failed = trainer(architecture, start, objective, X, schedule, self._batch(len(X)), order)
+        best, failed = self._trainer(architecture, objective, X.device)(
+            architecture, start, objective, X, schedule, self._batch(len(X)), order
+        )
         broken = sorted({net // models for net, bad in enumerate(failed) if bad})
         if not broken:
             return best
