@@ -10,12 +10,14 @@ weights, so the same coefficients move weights, training predictions and validat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from gce import native
 from gce.basis.base import Atoms, Zero
 
 #: Outputs are cached while they fit in this many bytes; beyond, atoms are evaluated again when they are needed.
@@ -182,19 +184,25 @@ class ActiveSet:
 
     def inner(self, gradient: Tensor, first: int = 0) -> Tensor:
         """``<D, g>`` of the atoms from slot ``first`` on, ``(M, T - first, J)``; infinite where a member has none."""
-        needed = torch.arange(len(self.slots), device=self.X.device) >= first
         product = self.weights.new_full(self.weights.shape, torch.inf)
-        for index, out in self._blocks(needed):
-            train = out[:, :, : self.train_rows]
-            if self.weights.shape[2] == 1:
-                product[:, index, 0] = (train.flatten(2) @ gradient.flatten(1)[..., None])[..., 0]
-            else:
-                product[:, index] = torch.einsum("mtnk,mnk->mtk", train, gradient)
+        if self._compiled:
+            self._sum_products(gradient, first, product)
+        else:
+            needed = torch.arange(len(self.slots), device=self.X.device) >= first
+            for index, out in self._blocks(needed):
+                train = out[:, :, : self.train_rows]
+                if self.weights.shape[2] == 1:
+                    product[:, index, 0] = (train.flatten(2) @ gradient.flatten(1)[..., None])[..., 0]
+                else:
+                    product[:, index] = torch.einsum("mtnk,mnk->mtk", train, gradient)
         return product.masked_fill_(~self.present[..., None], torch.inf)[:, first:]
 
     def combine(self, coefficients: Tensor) -> Tensor:
         """``sum_t coefficients_t G_t`` on all rows, ``(M, N, k)``: one sum in one order."""
         total = torch.zeros_like(self.pred)
+        if self._compiled:
+            self._sum_outputs(coefficients, total)
+            return total
         for index, out in self._blocks((coefficients != 0).any(2).any(0)):
             part = coefficients[:, index]
             if part.shape[2] == 1:
@@ -202,6 +210,43 @@ class ActiveSet:
             else:
                 total += torch.einsum("mtk,mtnk->mnk", part, out)
         return total
+
+    # The same two sums in compiled loops, which read a single-precision cache as it is.
+
+    @property
+    def _compiled(self) -> bool:
+        here = self._cache is not None and self._cache.device.type == "cpu" and self.weights.shape[2] == 1
+        return here and native.sums() is not None
+
+    def _sum_products(self, gradient: Tensor, first: int, product: Tensor) -> None:
+        sums, size = native.sums(), self.train_rows * self.outputs
+        assert sums is not None
+        assert self._cache is not None
+        cache, D = self._cache.flatten(2).numpy(), gradient.reshape(len(gradient), -1).numpy()
+        product[:, first:] = 0.0
+        result = product.numpy()
+
+        def one(m: int) -> None:
+            sums.inner_products(cache[m, first : len(self.slots), :size], D[m], result[m, first:, 0])
+
+        self._each_member(one)
+
+    def _sum_outputs(self, coefficients: Tensor, total: Tensor) -> None:
+        sums = native.sums()
+        assert sums is not None
+        assert self._cache is not None
+        cache, result, w = self._cache.flatten(2).numpy(), total.flatten(1).numpy(), coefficients[..., 0].numpy()
+
+        def one(m: int) -> None:
+            sums.combination(cache[m, : len(self.slots)], w[m], result[m])
+
+        self._each_member(one)
+
+    def _each_member(self, one: Callable[[int], None]) -> None:
+        members = len(self.members)
+        worth = 1 + len(self.slots) * self.pred.numel() // native.WORTH_A_THREAD
+        with native.workers(min(torch.get_num_threads(), members, worth)) as run:
+            run([partial(one, m) for m in range(members)])
 
     def moves(self, go: Direction) -> Tensor:
         """The direction's coefficients ``[toward](e_s - w) + [away](w - e_v)``, shape ``(M, T, J)``."""

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from gce.basis.base import Atoms, Zero
 
-_ROWS_AT_ONCE = 8_192
-
 
 class ConvexEnsemble(nn.Module):
     """``f(x) = offset + sum_j weights_j atom_j(x)``, weights on the simplex.
@@ -53,12 +51,8 @@ class ConvexEnsemble(nn.Module):
             assert isinstance(part, Atoms)
             weights = by_output[first : first + len(part)]
             first += len(part)
-            if isinstance(part, Zero):
-                continue
-            for row in range(0, len(X), _ROWS_AT_ONCE):
-                rows = slice(row, row + _ROWS_AT_ONCE)
-                out = part(X[rows]).double()
-                pred[rows] += torch.einsum("ak,ank->nk", weights.expand(-1, out.shape[2]), out)
+            if not isinstance(part, Zero):
+                pred += part.mix(X, weights)
         return pred
 
 

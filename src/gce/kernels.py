@@ -1,4 +1,4 @@
-"""Compiled loops for the CPU: training and evaluating two-layer networks, and sums over cached outputs.
+"""Compiled loops for the CPU: training and evaluating two-layer networks.
 
 Rows are worked on in *tiles* of ``TILE`` rows, columns first: every inner loop runs over the rows of a tile, has a
 length the compiler knows, and is one vector operation after another; a tile's hidden layer stays in the first-level
@@ -6,7 +6,7 @@ cache between its product, its nonlinearity and its slopes. Products are unrolle
 is used four times. Buffers are flat because offsets within one array need no test for overlap, and indices unsigned
 because negative ones would mean "from the end".
 
-All functions that are compiled live in this one file: numba's on-disk cache looks at a function's own file only.
+They all live in this one file: numba's on-disk cache looks at a function's own file only.
 """
 
 from __future__ import annotations
@@ -83,6 +83,14 @@ def _product(W, X, b, z, rows, columns):
 
 
 @_compiled
+def _add4(vector, at, a, b, c, d):
+    vector[at] += a
+    vector[at + _1] += b
+    vector[at + _2] += c
+    vector[at + _3] += d
+
+
+@_compiled
 def _outer(A, X, G, rows, columns, zero):
     """``G_ji += sum_r A_jr X_ir``: ``A`` and ``X`` tiles, ``G`` flat ``(rows, columns)``."""
     j4, i4 = rows // _4 * _4, columns // _4 * _4
@@ -99,22 +107,10 @@ def _outer(A, X, G, rows, columns, zero):
                 b0, b1, b2, b3 = b0 + b * p, b1 + b * q, b2 + b * s, b3 + b * t
                 c0, c1, c2, c3 = c0 + c * p, c1 + c * q, c2 + c * s, c3 + c * t
                 d0, d1, d2, d3 = d0 + d * p, d1 + d * q, d2 + d * s, d3 + d * t
-            G[w0 + i] += a0
-            G[w0 + i + _1] += a1
-            G[w0 + i + _2] += a2
-            G[w0 + i + _3] += a3
-            G[w1 + i] += b0
-            G[w1 + i + _1] += b1
-            G[w1 + i + _2] += b2
-            G[w1 + i + _3] += b3
-            G[w2 + i] += c0
-            G[w2 + i + _1] += c1
-            G[w2 + i + _2] += c2
-            G[w2 + i + _3] += c3
-            G[w3 + i] += d0
-            G[w3 + i + _1] += d1
-            G[w3 + i + _2] += d2
-            G[w3 + i + _3] += d3
+            _add4(G, w0 + i, a0, a1, a2, a3)
+            _add4(G, w1 + i, b0, b1, b2, b3)
+            _add4(G, w2 + i, c0, c1, c2, c3)
+            _add4(G, w3 + i, d0, d1, d2, d3)
         for i in range(i4, columns):
             a0 = b0 = c0 = d0 = zero
             for r in range(_R):
@@ -132,10 +128,7 @@ def _outer(A, X, G, rows, columns, zero):
             for r in range(_R):
                 a = A[z0 + r]
                 a0, a1, a2, a3 = a0 + a * X[x0 + r], a1 + a * X[x1 + r], a2 + a * X[x2 + r], a3 + a * X[x3 + r]
-            G[w0 + i] += a0
-            G[w0 + i + _1] += a1
-            G[w0 + i + _2] += a2
-            G[w0 + i + _3] += a3
+            _add4(G, w0 + i, a0, a1, a2, a3)
         for i in range(i4, columns):
             a0 = zero
             for r in range(_R):
@@ -352,77 +345,62 @@ def train(X, S, present, packed, orders, epochs, batches, vectors, state, schedu
 
 
 @_compiled
-def _evaluate(net, tile, hidden, out, shape, curved, unit):
-    """Unit outputs of one network on a tile."""
+def _evaluate(tile, nets, first, last, hidden, out, shape, curved, unit):
+    """Unit outputs of networks ``first`` to ``last`` on a tile: their first layers are one product."""
+    W1, b1, W2, b2 = nets
     d, h, k = _U(shape[0]), _U(shape[1]), _U(shape[2])
-    e1, w2, e2 = h * d, h * d + h, h * d + h + k * h
-    _product(net[:e1], tile, net[e1:w2], hidden, h, d)
-    _activate(hidden, h * _R, curved[0], unit[0])
-    _product(net[w2:e2], hidden, net[e2:], out, k, h)
-    _squash(out, k * _R, curved[1], unit[1])
+    first, last = _U(first), _U(last)
+    _product(W1[first * h * d : last * h * d], tile, b1[first * h : last * h], hidden, (last - first) * h, d)
+    _activate(hidden, (last - first) * h * _R, curved[0], unit[0])
+    for net in range(first, last):
+        own = hidden[(net - first) * h * _R : (net - first + _1) * h * _R]
+        result = out[(net - first) * k * _R : (net - first + _1) * k * _R]
+        _product(W2[net * k * h : (net + _1) * k * h], own, b2[net * k : (net + _1) * k], result, k, h)
+    _squash(out, (last - first) * k * _R, curved[1], unit[1])
 
 
 @_compiled
-def outputs(X, nets, bound, models, result, first, last, scratch, shape, curved, unit):
+def outputs(X, nets, bound, models, group, result, first, last, scratch, shape, curved, unit):
     """Outputs ``bound * unit`` of every atom on rows ``first`` to ``last`` of ``X``, into ``result (A, n, k)``."""
-    tile, hidden, out = scratch
-    k = shape[2]
-    none = np.empty((0, 0), X.dtype)
+    tile, hidden, out, none = scratch
+    k, count = shape[2], len(result) * models
     for row in range(first, last, TILE):
         rows = np.arange(row, min(row + TILE, last))
         pack(X, none, rows, tile)
-        for net in range(len(nets)):
-            _evaluate(nets[net], tile, hidden, out, shape, curved, unit)
-            atom, model = net // models, net % models
-            for r in range(len(rows)):
+        for start in range(0, count, group):
+            stop = min(start + group, count)
+            _evaluate(tile, nets, start, stop, hidden, out, shape, curved, unit)
+            for net in range(start, stop):
                 for j in range(k):
-                    result[atom, row + r, model * k + j] = bound[model * k + j] * out[_U(j * TILE + r)]
+                    column = net % models * k + j
+                    for r in range(len(rows)):
+                        value = bound[column] * out[_U(((net - start) * k + j) * TILE + r)]
+                        result[net // models, row + r, column] = value
 
 
 @_compiled
-def mixture(X, nets, bound, models, weights, result, first, last, scratch, shape, curved, unit):
+def mixture(X, nets, bound, models, group, weights, result, first, last, scratch, shape, curved, unit):
     """Add ``sum_a weights_a atom_a`` on rows ``first`` to ``last`` of ``X`` to ``result (n, k)``, in float64.
 
     Every tile is full, its last rows 0 where there are none: what a row gets does not depend on its neighbours.
     """
-    tile, hidden, out = scratch
-    k = shape[2]
-    none = np.empty((0, 0), X.dtype)
+    tile, hidden, out, none = scratch
+    k, count = shape[2], len(weights) * models
     total = np.empty(models * k * TILE)
     for row in range(first, last, TILE):
         rows = np.arange(row, min(row + TILE, last))
         pack(X, none, rows, tile)
         _clear(total)
-        for net in range(len(nets)):
-            _evaluate(nets[net], tile, hidden, out, shape, curved, unit)
-            atom, model = net // models, net % models
-            for j in range(k):
-                column = _U(model * k + j)
-                for r in range(_R):
-                    total[column * _R + r] += weights[atom, column] * (bound[column] * out[_U(j) * _R + r])
+        for start in range(0, count, group):
+            stop = min(start + group, count)
+            _evaluate(tile, nets, start, stop, hidden, out, shape, curved, unit)
+            for net in range(start, stop):
+                for j in range(k):
+                    column = _U(net % models * k + j)
+                    here, there = column * _R, _U((net - start) * k + j) * _R
+                    weight, scale = weights[net // models, column], bound[column]
+                    for r in range(_R):
+                        total[here + r] += weight * (scale * out[there + r])
         for r in range(len(rows)):
             for j in range(models * k):
                 result[row + r, j] += total[_U(j * TILE + r)]
-
-
-@_compiled
-def inner_products(cache, gradient, result):
-    """``result_t = sum_i cache_ti gradient_i`` in float64, ``cache`` of shape ``(T, size)`` in any precision."""
-    for first in range(0, len(gradient), 4096):
-        last = min(first + 4096, len(gradient))
-        for t in range(len(cache)):
-            total = 0.0
-            for i in range(first, last):
-                total += cache[t, i] * gradient[i]
-            result[t] += total
-
-
-@_compiled
-def combination(cache, coefficients, result):
-    """``result_i = sum_t coefficients_t cache_ti`` in float64, in the order of ``t``; zero coefficients are skipped."""
-    for first in range(0, len(result), 4096):
-        last = min(first + 4096, len(result))
-        for t in range(len(cache)):
-            if coefficients[t] != 0:
-                for i in range(first, last):
-                    result[i] += coefficients[t] * cache[t, i]

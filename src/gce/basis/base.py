@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from gce.objectives import Objective
 from gce.streams import RoundStreams
 
+ROWS_MIXED_AT_ONCE = 1024
+
 
 class Atoms(nn.Module):
     """``A`` frozen models evaluated together: ``X`` of shape ``(n, d)`` to outputs ``(A, n, k)``.
@@ -27,6 +29,14 @@ class Atoms(nn.Module):
 
     def forward(self, X: Tensor) -> Tensor:
         raise NotImplementedError
+
+    def mix(self, X: Tensor, weights: Tensor) -> Tensor:
+        """``sum_a weights_a atom_a`` in float64, ``(n, k)``, for weights ``(A, 1)`` or ``(A, k)``."""
+        total = []
+        for block in X.split(ROWS_MIXED_AT_ONCE):
+            out = self(block).double()
+            total.append(torch.einsum("ak,ank->nk", weights.expand(-1, out.shape[2]), out))
+        return torch.cat(total)
 
     def select(self, index: Tensor) -> Self:
         """Some of the atoms."""

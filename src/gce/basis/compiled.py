@@ -5,13 +5,10 @@ Agrees to rounding with :func:`gce.basis.descent.descend`: same starts, same ord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache, partial
+from collections.abc import Iterator
+from functools import partial
 from itertools import islice, pairwise
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,28 +16,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gce.basis.descent import Schedule, batches, row_orders
+from gce.basis.loops import Form
 from gce.basis.network import Architecture, Parameters, TwoLayer
+from gce.native import WORTH_A_THREAD, Run, loops, workers
 from gce.objectives import Linear, Objective
 
 #: Numbers of an order of rows that are drawn ahead, so that Python is met once in many epochs.
 _DRAWN_AHEAD = 1 << 20
-#: Multiplications below which a second thread costs more than it brings.
-_WORTH_A_THREAD = 1 << 22
 #: Multiplications in a batch from which threads share it, where there are more threads than networks.
 _WORTH_SHARING = 1 << 21
 
 Array = NDArray[Any]
-Run = Callable[[list[Callable[[], Any]]], list[Any]]
-
-
-@cache
-def loops() -> ModuleType | None:
-    """The compiled loops, where numba is installed: only the CPU needs it."""
-    try:
-        from gce import kernels
-    except ImportError:
-        return None
-    return kernels
 
 
 def serves(architecture: Architecture, objective: Objective, device: torch.device) -> bool:
@@ -69,7 +55,7 @@ def descend(
     threads = torch.get_num_threads()
     rows, size = len(X), sum(p[0].numel() for p in start)
     shared = threads > nets and min(batch_size, rows) * size >= _WORTH_SHARING
-    worth = 1 + nets * size * rows * schedule.max_epochs // _WORTH_A_THREAD
+    worth = 1 + nets * size * rows * schedule.max_epochs // WORTH_A_THREAD
     with workers(threads if shared else min(threads, nets, worth)) as run:
         for orders, epochs in _orders(rows, batch_size, schedule.max_epochs, rng):
             if shared:
@@ -94,25 +80,14 @@ def _orders(n: int, batch_size: int, epochs: int, rng: torch.Generator) -> Itera
         yield np.stack(some), len(some)
 
 
-@contextmanager
-def workers(threads: int) -> Iterator[Run]:
-    """Something that runs tasks on so many threads; compiled loops leave Python alone meanwhile."""
-    if threads <= 1:
-        yield lambda tasks: [task() for task in tasks]
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        yield lambda tasks: list(pool.map(lambda task: task(), tasks))
-
-
 class Net:
     """One network in training: its vectors, its schedule's state, its scratch memory."""
 
     def __init__(
         self, architecture: TwoLayer, start: Parameters, slopes: Array, X: Array, schedule: Schedule, batch_size: int
     ) -> None:
-        from gce import kernels
-
-        self._kernels = kernels
+        self._form = Form(architecture, [p[None] for p in start])
+        self._kernels = kernels = self._form.kernels
         flat = np.concatenate([p.reshape(-1).numpy() for p in start])
         self._vectors = np.zeros((6, len(flat)), flat.dtype)
         self._vectors[:2] = flat
@@ -120,7 +95,6 @@ class Net:
         self._schedule = np.array([schedule.floor, schedule.patience, schedule.last_epochs, schedule.progress])
         self._X, self._slopes = X, slopes
         self._present: Array = (slopes != 0).any(axis=0, keepdims=True)[0]
-        self._net = Form.of(architecture, start)
         rows = np.flatnonzero(self._present)
         tiles = -(-len(rows) // kernels.TILE) if batch_size >= len(X) else 0
         self._packed = np.empty((tiles, (X.shape[1] + len(slopes)) * kernels.TILE), flat.dtype)
@@ -141,8 +115,8 @@ class Net:
             self._vectors,
             self._state,
             self._schedule,
-            self._net.scratch(),
-            *self._net,
+            self._form.for_training(),
+            *self._form.known,
         )
 
     def train_shared(self, orders: Array, epochs: int, run: Run) -> None:
@@ -172,11 +146,11 @@ class Net:
         parts = np.empty((len(firsts), len(net)), net.dtype)
 
         def one(first: int, part: Array) -> float:
-            turned, work, tile = self._net.scratch()
-            self._kernels.turn(net, turned, self._net.shape)
+            turned, work, tile = self._form.for_training()
+            self._kernels.turn(net, turned, self._form.known[0])
             return float(
                 self._kernels.chunk_slopes(
-                    self._X, self._slopes, rows, self._packed, first, net, turned, part, work, tile, *self._net
+                    self._X, self._slopes, rows, self._packed, first, net, turned, part, work, tile, *self._form.known
                 )
             )
 
@@ -197,27 +171,3 @@ class Net:
     @property
     def failed(self) -> bool:
         return bool(self._state[4])
-
-
-class Form(NamedTuple):
-    """What compiled loops must know of an architecture: ``(d, h, k)``, which layers are curved, and 0 and 1."""
-
-    shape: Array
-    curved: Array
-    unit: Array
-
-    @classmethod
-    def of(cls, architecture: TwoLayer, one: Parameters) -> Form:
-        """The form of networks with the parameters of ``one``."""
-        (h, d), k = one[0].shape, len(one[2])
-        curved = np.array([architecture.activation == "tanh", architecture.output == "tanh"])
-        return cls(np.array([d, h, k]), curved, np.array([0, 1], one[0].numpy().dtype))
-
-    def scratch(self) -> tuple[Array, Array, Array]:
-        """Memory for one thread: ``W2`` transposed, a tile's layers (and zeros), a tile."""
-        from gce.kernels import TILE
-
-        d, h, k = self.shape
-        dtype = self.unit.dtype
-        layers = np.zeros((2 * h + 2 * k) * TILE + h, dtype)
-        return np.empty(h * k, dtype), layers, np.empty((d + k) * TILE, dtype)

@@ -14,7 +14,9 @@ from typing import Literal, Self
 import torch
 from torch import Tensor
 
-from gce.basis.base import Atoms
+from gce import native
+from gce.basis import loops
+from gce.basis.base import ROWS_MIXED_AT_ONCE, Atoms
 
 Activation = Literal["relu", "tanh"]
 Output = Literal["hardtanh", "tanh"]
@@ -172,16 +174,34 @@ class Networks(Atoms):
     def __len__(self) -> int:
         return len(self.parameters_[0]) // self.models
 
+    def _for_loops(self, X: Tensor) -> TwoLayer | None:
+        """The architecture, where compiled loops can evaluate it."""
+        here = X.device.type == "cpu" and native.loops() is not None
+        return self.architecture if here and isinstance(self.architecture, TwoLayer) else None
+
     def forward(self, X: Tensor) -> Tensor:
-        dtype = self.parameters_[0].dtype
-        out = X.new_empty(len(self), len(X), len(self.bound), dtype=dtype)
+        parameters = self.parameters_
+        dtype = parameters[0].dtype
         bound = rounded_down(self.bound, dtype)
-        joined, _ = self.architecture.join(self.parameters_)
+        if two_layer := self._for_loops(X):
+            return loops.outputs(two_layer, parameters, bound, self.models, X)
+        out = X.new_empty(len(self), len(X), len(bound), dtype=dtype)
+        joined, _ = self.architecture.join(parameters)
         for first in range(0, len(X), _ROWS_AT_ONCE):
             block = slice(first, first + _ROWS_AT_ONCE)
             unit, _ = self.architecture.forward(joined, self.architecture.extend(X[block].to(dtype)))
             out[:, block] = unit.reshape(len(self), len(bound), -1).transpose(1, 2) * bound
         return out
+
+    def mix(self, X: Tensor, weights: Tensor) -> Tensor:
+        if two_layer := self._for_loops(X):
+            bound = rounded_down(self.bound, self.parameters_[0].dtype)
+            wide = weights.expand(-1, len(bound)).contiguous()
+            return loops.mixture(two_layer, self.parameters_, bound, self.models, wide, X)
+        # every block has the same shape, so that a row gets the same sums in the same order whoever stands beside it
+        short = -len(X) % ROWS_MIXED_AT_ONCE
+        padded = torch.cat([X, X.new_zeros(short, X.shape[1])])
+        return super().mix(padded, weights)[: len(X)]
 
     def select(self, index: Tensor) -> Self:
         parts = [p.unflatten(0, (-1, self.models))[index].flatten(0, 1) for p in self.parameters_]
