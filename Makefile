@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One thread a test process: two processes with two threads each would fight over two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint types unit wheel bench-small clean
+.PHONY: demo test lint types unit wheel bench bench-small clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,15 @@ wheel: $(VENV)/ready
 	build/clean/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	build/clean/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
 	cd build && clean/bin/python ../tests/wheel_smoke.py
+
+# Side-by-side tables into benchmarks/results/speed.md, in a quarter of an hour: leave the machine alone meanwhile.
+# Data sets are looked for in GCE_DATA_HOME, then fetched.
+bench: $(VENV)/bench
+	$(BIN)/python benchmarks/speed.py
+
+$(VENV)/bench: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	touch $@
 
 bench-small: $(VENV)/ready
 	$(BIN)/python benchmarks/small_sets.py --only "RandomForest(500)" "GCE default"

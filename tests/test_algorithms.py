@@ -107,9 +107,9 @@ class Counting(Neural):
         super().__init__(hidden=hidden, max_epochs=max_epochs)
         self.trained, self.evaluated = 0, []
 
-    def minimize(self, objective, X, *, rng):
+    def minimize(self, objective, X, *, rng, last=None):
         self.trained += 1
-        atoms = super().minimize(objective, X, rng=rng)
+        atoms = super().minimize(objective, X, rng=rng, last=last)
         atoms.register_forward_hook(lambda module, args, out: self.evaluated.append(id(module)))
         return atoms
 

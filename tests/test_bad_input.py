@@ -94,7 +94,7 @@ def test_refused(model, data, extra, words):
 )
 def test_basis_refused(basis, words):
     with pytest.raises(ValueError, match=words):
-        basis.architecture()
+        basis.architecture(rows=100)
 
 
 def test_a_bound_that_targets_exceed_is_a_warning(monkeypatch):

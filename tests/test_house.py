@@ -9,9 +9,9 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
-    "kernels", "sums", "native", "losses", "risk", "line_search", "objectives", "streams", "basis", "ensemble",
-    "active_set", "algorithms", "callbacks", "fitting", "table", "members", "scoring", "settings", "base",
-    "estimators",
+    "kernels", "sums", "native", "memory", "losses", "risk", "line_search", "objectives", "streams", "basis",
+    "ensemble", "active_set", "algorithms", "callbacks", "fitting", "table", "members", "scoring",
+    "settings", "base", "estimators",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -19,9 +19,8 @@ from torch import Tensor
 
 from gce import native
 from gce.basis.base import Atoms, Zero
+from gce.memory import CACHE_BYTES
 
-#: Outputs are cached while they fit in this many bytes; beyond, atoms are evaluated again when they are needed.
-CACHE_BYTES = 4 * 2**30
 _BLOCK_BYTES = 2**28
 
 
@@ -128,6 +127,20 @@ class ActiveSet:
                 return slot
         self._append(Slot(atoms, position))
         return torch.where(position >= 0, len(self.slots) - 1, slot)
+
+    def newest(self, asked: Tensor) -> Atoms | None:
+        """The last atom of each member that asks (mask ``(M,)``); None where one of them has but the zero function."""
+        count = torch.arange(len(self.slots), device=self.X.device)
+        latest = (self.present * count).amax(1)[asked]
+        if not latest.all():
+            return None
+        slots = [self.slots[t] for t in latest.tolist()]
+        places = [slot.position[m] for slot, m in zip(slots, asked.nonzero().flatten(), strict=True)]
+        if all(slot is slots[0] for slot in slots):
+            return slots[0].atoms.select(torch.stack(places))
+        return type(slots[0].atoms).cat(
+            [slot.atoms.select(place[None]) for slot, place in zip(slots, places, strict=True)]
+        )
 
     def readmit(self, slot: Slot) -> None:
         """Append a slot of an earlier run."""

@@ -109,7 +109,8 @@ class Algorithm(BaseEstimator):
             if asked.any():
                 objective = self.objective(here, active, gradient, bound)
                 part = objective if asked.all() else objective.select(asked.nonzero().flatten())
-                atoms = basis.minimize(part, active.X, rng=streams.at(t, active.members[asked], active.calls[asked]))
+                rng = streams.at(t, active.members[asked], active.calls[asked])
+                atoms = basis.minimize(part, active.X, rng=rng, last=active.newest(asked))
                 known = len(active.slots)
                 new = active.admit(atoms, asked)
                 active.calls += asked

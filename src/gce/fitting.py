@@ -20,6 +20,7 @@ from gce.callbacks import Callback, EarlyStopping
 from gce.ensemble import ConvexEnsemble, collect
 from gce.line_search import LineSearch
 from gce.losses import Loss
+from gce.memory import cache_budget
 from gce.risk import Risk
 from gce.streams import Streams
 
@@ -134,7 +135,9 @@ class Fit:
         """The active set as it stood after the last round, for some members."""
         dtype = basis.dtype(problem.train_rows)
         X = problem.X if problem.X.dtype == dtype else problem.X.to(dtype)
-        active = ActiveSet(X, problem.train_rows, self.members, problem.y.shape[1], separate=basis.separate)
+        rows, outputs = problem.y.shape
+        budget = cache_budget(rows, X.shape[1], outputs, len(members), X.device)
+        active = ActiveSet(X, problem.train_rows, self.members, outputs, separate=basis.separate, cache_bytes=budget)
         active.retire(torch.tensor([m in members for m in range(self.members)], device=X.device))
         for _, atoms, place in self._atoms[1:]:
             position = torch.tensor([place.get(m, -1) for m in members], device=X.device)

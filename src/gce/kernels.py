@@ -23,7 +23,7 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 _U = np.uint64
 _R, _0, _1, _2, _3, _4 = _U(TILE), _U(0), _U(1), _U(2), _U(3), _U(4)
 
-# sums may be reordered and products fused; NaN and infinity keep their meaning, since they tell that a net failed
+# sums may be reordered and products fused; NaN and infinity keep their meaning: they tell that a net failed
 _compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
@@ -240,10 +240,7 @@ def turn(net, turned, shape):
 
 @_compiled
 def chunk_slopes(X, S, rows, packed, first, net, turned, into, work, tile, shape, curved, unit):
-    """Slopes ``into`` of at most ``CHUNK`` rows from ``first`` on; return their value.
-
-    ``packed`` holds all tiles where rows do not change from step to step; where it is empty they are packed here.
-    """
+    """Slopes ``into`` of at most ``CHUNK`` rows from ``first`` on, packed here unless they all are; their value."""
     _clear(into)
     value = 0.0
     for row in range(first, min(first + CHUNK, len(rows)), TILE):
@@ -299,9 +296,8 @@ def train(X, S, present, packed, orders, epochs, batches, vectors, state, schedu
 
     Parameters
     ----------
-    X : array of shape (n, d)
-    S : array of shape (k, n)
-        Slopes of the linear objective.
+    X, S : array of shape (n, d), (k, n)
+        Rows, and slopes of the linear objective.
     present : bool array of shape (n,)
         Rows with a slope: the others would add nothing and are skipped.
     packed : array of shape (tiles, (d + k) * TILE)
@@ -362,8 +358,7 @@ def _evaluate(tile, nets, first, last, hidden, out, shape, curved, unit):
 @_compiled
 def outputs(X, nets, bound, models, group, result, first, last, scratch, shape, curved, unit):
     """Outputs ``bound * unit`` of every atom on rows ``first`` to ``last`` of ``X``, into ``result (A, n, k)``."""
-    tile, hidden, out, none = scratch
-    k, count = shape[2], len(result) * models
+    (tile, hidden, out, none), k, count = scratch, shape[2], len(result) * models
     for row in range(first, last, TILE):
         rows = np.arange(row, min(row + TILE, last))
         pack(X, none, rows, tile)
@@ -384,8 +379,7 @@ def mixture(X, nets, bound, models, group, weights, result, first, last, scratch
 
     Every tile is full, its last rows 0 where there are none: what a row gets does not depend on its neighbours.
     """
-    tile, hidden, out, none = scratch
-    k, count = shape[2], len(weights) * models
+    (tile, hidden, out, none), k, count = scratch, shape[2], len(weights) * models
     total = np.empty(models * k * TILE)
     for row in range(first, last, TILE):
         rows = np.arange(row, min(row + TILE, last))

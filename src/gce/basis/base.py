@@ -89,7 +89,7 @@ class Basis(BaseEstimator):
         """In which precision atoms are trained and evaluated on that many training rows."""
         return torch.float64
 
-    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams) -> Atoms:
+    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams, last: Atoms | None = None) -> Atoms:
         """One atom a member that makes the objective small.
 
         Parameters
@@ -99,6 +99,8 @@ class Basis(BaseEstimator):
         X : Tensor of shape (N, d)
             The training rows, then rows that are only evaluated.
         rng : RoundStreams
+        last : Atoms, optional
+            Each member's last atom, to start from; not given in the first round.
 
         Returns
         -------

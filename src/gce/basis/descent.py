@@ -125,7 +125,7 @@ class Descent:
         # slopes are divided by a batch's share of all rows
         sizes = {rows.stop - rows.start for rows in self._batches}
         self._shrink = {size: torch.tensor(size / len(X), dtype=torch.float32, device=X.device) for size in sizes}
-        self._X = architecture.extend(X)
+        self._X = architecture.extend(X.to(self._flat.dtype))
         self.plateau = Plateau(self.nets, schedule, X.device)
         self._set_rates()
 
@@ -135,7 +135,7 @@ class Descent:
         self.objective.load(objective)
         self._flat.copy_(torch.cat([p.reshape(-1) for p in (*joined, objective.theta)]))
         self._best.copy_(self._flat)
-        self._X.copy_(self.architecture.extend(X))
+        self._X.copy_(self.architecture.extend(X.to(self._X.dtype)))
         for state in (self._mean, self._square, self._steps):
             state.zero_()
         self.plateau.reset()

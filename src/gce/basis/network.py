@@ -61,15 +61,23 @@ class TwoLayer:
     Parameters are ``W1 (nets, h, d)``, ``b1 (nets, h, 1)``, ``W2 (nets, outputs, h)``, ``b2 (nets, outputs, 1)``. In
     training they are *joined*: rows get a column of ones, and the hidden layer a unit that is always 1, so that biases
     and their slopes come out of the products that are made anyway.
+
+    Parameters
+    ----------
+    hidden : int
+    activation : {"relu", "tanh"}
+    output : {"hardtanh", "tanh"}
+    gain : float, default=1.0
+        Initial size of the first layer, in units of He's.
     """
 
-    def __init__(self, hidden: int, activation: Activation, output: Output) -> None:
-        self.hidden, self.activation, self.output = hidden, activation, output
+    def __init__(self, hidden: int, activation: Activation, output: Output, gain: float = 1.0) -> None:
+        self.hidden, self.activation, self.output, self.gain = hidden, activation, output, gain
 
     def start(self, d: int, outputs: int, rng: torch.Generator, dtype: torch.dtype) -> Parameters:
         """Initial parameters of one network, for inputs of unit variance."""
         h = self.hidden
-        W1 = torch.randn(h, d, generator=rng, dtype=torch.float64) * math.sqrt(2 / max(d, 1))
+        W1 = torch.randn(h, d, generator=rng, dtype=torch.float64) * (self.gain * math.sqrt(2 / max(d, 1)))
         b1 = torch.rand(h, 1, generator=rng, dtype=torch.float64) * 2 - 1
         W2 = torch.randn(outputs, h, generator=rng, dtype=torch.float64) / math.sqrt(h)
         return [p.to(dtype) for p in (W1, b1, W2, torch.zeros(outputs, 1))]

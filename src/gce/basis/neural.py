@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from gce.basis import compiled
-from gce.basis.base import Basis
+from gce.basis.base import Atoms, Basis
 from gce.basis.captured import Recorder
 from gce.basis.descent import Schedule, descend
 from gce.basis.network import Activation, Architecture, Networks, Output, Parameters, SingleNeuron, TwoLayer
@@ -25,7 +26,19 @@ logger = logging.getLogger(__name__)
 FULL_BATCH_ROWS = 4096
 _RETRIES = 2
 
+Number = TypeVar("Number", int, float)
 Trainer = Callable[..., tuple[Parameters, list[bool]]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is trained: ``models`` networks a member on an objective over rows ``X``, in an order that is drawn."""
+
+    architecture: Architecture
+    objective: Objective
+    X: Tensor
+    models: int
+    order: torch.Generator
 
 
 class TrainedBasis(Basis):
@@ -35,21 +48,33 @@ class TrainedBasis(Basis):
     min_learning_rate: float
     patience: int
     last_epochs: int
-    max_epochs: int
     batch_size: int | None
 
-    def architecture(self) -> Architecture:
+    def architecture(self, rows: int) -> Architecture:
+        """What is trained on so many rows."""
         raise NotImplementedError
+
+    def epochs(self, rows: int) -> int:
+        """For how many epochs at most."""
+        raise NotImplementedError
+
+    def start(self, fresh: Parameters, last: Parameters, rows: int) -> Parameters:
+        """Where training begins, given parameters drawn anew and each member's last ones."""
+        return fresh
 
     def dtype(self, rows: int) -> torch.dtype:
         return torch.float64 if self.batch_size is None and rows <= FULL_BATCH_ROWS else torch.float32
 
-    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams) -> Networks:
-        models = len(objective.bound) if self.separate else 1
-        dtype = self.dtype(objective.rows)
-        cast, rows = objective.cast(dtype), X[: objective.rows].to(dtype)
-        best = self._train(cast, rows, rng.members, rng.rows, models, self._schedule(), _RETRIES)
-        return Networks(self.architecture(), best, objective.bound, models)
+    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams, last: Atoms | None = None) -> Networks:
+        n, models = objective.rows, len(objective.bound) if self.separate else 1
+        architecture, dtype = self.architecture(n), self.dtype(n)
+        outputs = len(objective.bound) // models
+        nets = [architecture.start(X.shape[1], outputs, own, dtype) for own in rng.members for _ in range(models)]
+        start = [torch.stack(column).to(X.device) for column in zip(*nets, strict=True)]
+        if isinstance(last, Networks):
+            start = self.start(start, last.parameters_, n)
+        task = Task(architecture, objective.cast(dtype), X[:n], models, rng.rows)
+        return Networks(architecture, self._train(task, start, self._schedule(n), _RETRIES), objective.bound, models)
 
     def _trainer(self, architecture: Architecture, objective: Objective, device: torch.device) -> Trainer:
         """Compiled loops on the CPU, recorded graphs on a GPU, plain tensor operations for all the rest."""
@@ -62,36 +87,25 @@ class TrainedBasis(Basis):
         # a recording belongs to this process and this device
         return {name: value for name, value in super().__getstate__().items() if name != "_recorder"}
 
-    def _schedule(self) -> Schedule:
-        return Schedule(self.learning_rate, self.min_learning_rate, self.patience, self.last_epochs, self.max_epochs)
+    def _schedule(self, rows: int) -> Schedule:
+        return Schedule(self.learning_rate, self.min_learning_rate, self.patience, self.last_epochs, self.epochs(rows))
 
     def _batch(self, n: int) -> int:
         if self.batch_size is not None:
             return self.batch_size
         return n if n <= FULL_BATCH_ROWS else min(max(1024, n // 32), 8192)
 
-    def _train(
-        self,
-        objective: Objective,
-        X: Tensor,
-        members: list[torch.Generator],
-        order: torch.Generator,
-        models: int,
-        schedule: Schedule,
-        retries: int,
-    ) -> Parameters:
+    def _train(self, task: Task, start: Parameters, schedule: Schedule, retries: int) -> Parameters:
         """Train; where an objective turned NaN, train that member again at a tenth of the rate, then give up."""
-        architecture, outputs = self.architecture(), len(objective.bound) // models
-        nets = [architecture.start(X.shape[1], outputs, stream, X.dtype) for stream in members for _ in range(models)]
-        start = [torch.stack(column).to(X.device) for column in zip(*nets, strict=True)]
-        best, failed = self._trainer(architecture, objective, X.device)(
-            architecture, start, objective, X, schedule, self._batch(len(X)), order
+        train = self._trainer(task.architecture, task.objective, task.X.device)
+        best, failed = train(
+            task.architecture, start, task.objective, task.X, schedule, self._batch(len(task.X)), task.order
         )
-        broken = sorted({net // models for net, bad in enumerate(failed) if bad})
+        broken = sorted({net // task.models for net, bad in enumerate(failed) if bad})
         if not broken:
             return best
-        index = torch.tensor(broken, device=X.device)
-        by_member = [p.unflatten(0, (-1, models)) for p in best]
+        index = torch.tensor(broken, device=task.X.device)
+        by_member, start = ([p.unflatten(0, (-1, task.models)) for p in some] for some in (best, start))
         if retries == 0:
             logger.warning(
                 "an oracle's loss turned NaN %d times for member(s) %s: the zero function stands in for this round's "
@@ -101,23 +115,25 @@ class TrainedBasis(Basis):
             )
             for p in by_member:
                 p[index] = 0.0
-        else:
-            slower = replace(schedule, rate=schedule.rate / 10, floor=min(schedule.floor, schedule.rate / 10))
-            again = self._train(
-                objective.select(index), X, [members[m] for m in broken], order, models, slower, retries - 1
-            )
-            for p, q in zip(by_member, again, strict=True):
-                p[index] = q.unflatten(0, (-1, models))
+            return best
+        slower = replace(schedule, rate=schedule.rate / 10, floor=min(schedule.floor, schedule.rate / 10))
+        part = replace(task, objective=task.objective.select(index))
+        again = self._train(part, [p[index].flatten(0, 1) for p in start], slower, retries - 1)
+        for p, q in zip(by_member, again, strict=True):
+            p[index] = q.unflatten(0, (-1, task.models))
         return best
 
 
 class Neural(TrainedBasis):
     """Two-layer networks ``bound * squash(W2 act(W1 x + b1) + b2)``.
 
+    Small data (up to ``FULL_BATCH_ROWS``, 4,096 training rows) and large data are trained differently; where None is
+    the default, this is how (measured in benchmarks/results/atoms.md).
+
     Parameters
     ----------
-    hidden : int, default=10
-        Hidden units.
+    hidden : int or None, default=None
+        Hidden units. None: 10, on large data 50.
     activation : {"relu", "tanh"}, default="relu"
     output : {"hardtanh", "tanh"}, default="hardtanh"
         How an output is kept in [-1, 1] before it is scaled by the bound.
@@ -129,16 +145,21 @@ class Neural(TrainedBasis):
         Epochs without progress after which the rate is divided by 10.
     last_epochs : int, default=10
         Epochs at the floor.
-    max_epochs : int, default=40
-        Most epochs an atom is trained for.
+    max_epochs : int or None, default=None
+        Most epochs an atom is trained for. None: 40, on large data 30.
     batch_size : int or None, default=None
-        None: all rows up to ``FULL_BATCH_ROWS`` (4,096) training rows, in float64; beyond, n/32 rows but between 1,024
-        and 8,192, in float32. A number: mini-batches of that size, in float32.
+        None: all rows, in float64; on large data n/32 rows but between 1,024 and 8,192, in float32. A number:
+        mini-batches of that size, in float32.
+    gain : float or None, default=None
+        Initial size of the first layer, in units of He's. None: 1, on large data 0.5.
+    inherit : float or None, default=None
+        How much of the hidden layer of a member's last atom its next atom starts from, in [0, 1]; the rest, and the
+        output layer, are drawn anew. None: 0, on large data 0.95.
     """
 
     def __init__(
         self,
-        hidden: int = 10,
+        hidden: int | None = None,
         activation: Activation = "relu",
         output: Output = "hardtanh",
         shared: bool = True,
@@ -146,8 +167,10 @@ class Neural(TrainedBasis):
         min_learning_rate: float = 1e-5,
         patience: int = 10,
         last_epochs: int = 10,
-        max_epochs: int = 40,
+        max_epochs: int | None = None,
         batch_size: int | None = None,
+        gain: float | None = None,
+        inherit: float | None = None,
     ) -> None:
         self.hidden = hidden
         self.activation = activation
@@ -159,19 +182,41 @@ class Neural(TrainedBasis):
         self.last_epochs = last_epochs
         self.max_epochs = max_epochs
         self.batch_size = batch_size
+        self.gain = gain
+        self.inherit = inherit
 
     @property
     def separate(self) -> bool:
         return not self.shared
 
-    def architecture(self) -> TwoLayer:
-        if self.hidden < 1:
+    def architecture(self, rows: int) -> TwoLayer:
+        hidden = _by_size(self.hidden, rows, 10, 50)
+        if hidden < 1:
             raise ValueError(f"Neural needs hidden >= 1, got hidden={self.hidden!r}")
         if self.activation not in ("relu", "tanh"):
             raise ValueError(f"activation must be 'relu' or 'tanh', got {self.activation!r}")
         if self.output not in ("hardtanh", "tanh"):
             raise ValueError(f"output must be 'hardtanh' or 'tanh', got {self.output!r}")
-        return TwoLayer(self.hidden, self.activation, self.output)
+        return TwoLayer(hidden, self.activation, self.output, _by_size(self.gain, rows, 1.0, 0.5))
+
+    def epochs(self, rows: int) -> int:
+        return _by_size(self.max_epochs, rows, 40, 30)
+
+    def start(self, fresh: Parameters, last: Parameters, rows: int) -> Parameters:
+        share = _by_size(self.inherit, rows, 0.0, 0.95)
+        if not 0 <= share <= 1:
+            raise ValueError(f"inherit must be in [0, 1] or None, got {self.inherit!r}")
+        W1, b1, W2, b2 = fresh
+        # features pass on, the output layer does not: it ends where most outputs are clamped, and has no slope there
+        kept = [share * old + math.sqrt(1 - share**2) * new for old, new in zip(last[:2], (W1, b1), strict=True)]
+        return [*kept, W2, b2]
+
+
+def _by_size(given: Number | None, rows: int, small: Number, large: Number) -> Number:
+    """What the user gave, or what suits so many rows."""
+    if given is not None:
+        return given
+    return small if rows <= FULL_BATCH_ROWS else large
 
 
 class Neuron(TrainedBasis):
@@ -199,5 +244,8 @@ class Neuron(TrainedBasis):
         self.max_epochs = max_epochs
         self.batch_size = batch_size
 
-    def architecture(self) -> SingleNeuron:
+    def architecture(self, rows: int) -> SingleNeuron:
         return SingleNeuron()
+
+    def epochs(self, rows: int) -> int:
+        return self.max_epochs

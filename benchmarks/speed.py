@@ -1,0 +1,98 @@
+"""How fast GCE is: beside its peers, in its oracle, as problems grow, and when it predicts.
+
+    python benchmarks/speed.py [--device cpu|cuda] [--only SECTION ...] [--quick] [--folder FOLDER]
+
+Sections: peers, oracle, scaling, predict (on a GPU only the oracle unless asked). Writes speed.md and speed.json
+(speed_cuda, and _quick after the name where sizes are shrunk to a smoke test) after every section. A section that is
+run again replaces its old result; results of another machine or other versions are dropped. GCE_DATA_HOME may name a
+folder of data sets, see data_sets.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness import Options, Section, call, logger, markdown
+from oracle import oracle_section
+from peers import peers_section, predict_section
+from scaling import scaling_section
+
+RESULTS = Path(__file__).parent / "results"
+#: A load average above this is worth a warning.
+BUSY = 0.5
+SECTIONS: dict[str, Callable[[Options], Section]] = {
+    "peers": peers_section,
+    "oracle": oracle_section,
+    "scaling": scaling_section,
+    "predict": predict_section,
+}
+
+
+def report(result: dict[str, Any]) -> str:
+    machine = result["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    gpu = f", {machine['gpu']}" if machine["gpu"] else ""
+    lines = [
+        "# Speed",
+        "",
+        f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['system']}{gpu}.",
+        f"Versions: {versions}. Script: `benchmarks/speed.py`.",
+        "",
+    ]
+    done = [result["sections"][name] for name in SECTIONS if name in result["sections"]]
+    return "\n".join(lines + [markdown(section) for section in done])
+
+
+def earlier(path: Path, machine: dict[str, Any]) -> dict[str, Any]:
+    """Sections of an earlier run, if it ran here and on the same versions."""
+    if path.exists():
+        old = json.loads(path.read_text())
+        if old["machine"] == machine:
+            return dict(old["sections"])
+    return {}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--only", nargs="+", choices=list(SECTIONS))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--folder", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    stem = "speed" + ("_cuda" if arguments.device == "cuda" else "") + ("_quick" if arguments.quick else "")
+    path = arguments.folder / f"{stem}.json"
+    load = os.getloadavg()[0]
+    if load > BUSY:
+        logger.warning("load average %.1f: somebody else is working here, and threads that wait for theirs spin", load)
+    machine = call("harness:machine")
+    if "left_out" in machine:
+        raise SystemExit(f"the machine cannot be described: {machine['left_out']}")
+    result = {"machine": machine, "sections": earlier(path, machine)}
+    chosen = arguments.only or (["oracle"] if arguments.device == "cuda" else list(SECTIONS))
+    for name in chosen:
+        began = time.perf_counter()
+        section = asdict(SECTIONS[name](Options(arguments.device, arguments.quick)))
+        section |= {"seconds": time.perf_counter() - began, "load_before": load}
+        logger.info("%s took %.0f s", name, section["seconds"])
+        sys.stdout.write(markdown(section) + "\n")
+        sys.stdout.flush()
+        result["sections"][name] = section
+        path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+        path.with_suffix(".md").write_text(report(result))
+    if any(cell.get("failed") for name in chosen for cell in result["sections"][name]["cells"]):
+        raise SystemExit("some cells failed: the log above says how")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""What a fit will take, before it takes it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import torch
+
+logger = logging.getLogger(__name__)
+
+#: Outputs are cached while they fit in this many bytes; beyond, atoms are evaluated again when they are needed.
+CACHE_BYTES = 4 * 2**30
+#: Numbers in double precision that a round holds for every member, row and output at its widest point, the line search:
+#: predictions, gradient, direction, their weighed and shifted copies, the losses' temporaries.
+_WORKING = 10
+#: Below this many bytes nobody is asked.
+_SMALL = 2**28
+
+
+def cache_budget(rows: int, columns: int, outputs: int, members: int, device: torch.device) -> int:
+    """How many bytes of outputs may be cached in a fit.
+
+    Raises
+    ------
+    MemoryError
+        The fit would not even run without a cache.
+    """
+    need = 8 * rows * (2 * columns + outputs + 2 * members + _WORKING * members * outputs)
+    free = available(device) if need > _SMALL else None
+    if free is None:
+        return CACHE_BYTES
+    if need > free:
+        raise MemoryError(
+            f"this fit needs about {gib(need)} of memory ({rows:,} rows, {columns} columns, {members} member(s) of "
+            f"{outputs} output(s)), but {device} has {gib(free)} free: use fewer members (cv=None holds out one part "
+            "and trains one), fewer rows or another device"
+        )
+    if free - need < CACHE_BYTES:
+        logger.warning("only %s are free for cached outputs: older atoms may be evaluated again", gib(free - need))
+    return min(CACHE_BYTES, free - need)
+
+
+def gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
+def available(device: torch.device) -> int | None:
+    """Free bytes on a device; None where nobody knows."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    found = [_meminfo(), _control_group()]
+    return min((size for size in found if size is not None), default=None)
+
+
+def _meminfo() -> int | None:
+    """What Linux says could be had without swapping."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    sizes = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return int(sizes[0]) * 1024 if sizes else None
+
+
+def _control_group() -> int | None:
+    """What a container's limit leaves."""
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+    except (OSError, ValueError):
+        return None
+    return None if limit == "max" else max(int(limit) - used, 0)
