@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gce import native
 from gce.basis import Neural, compiled
 from gce.basis.descent import Descent, Plateau, Schedule, batches, descend, row_orders
 from gce.basis.network import TwoLayer
@@ -17,7 +18,8 @@ from gce.risk import Risk
 from gce.streams import RoundStreams
 from helpers import oracle_problem
 
-kernels = pytest.importorskip("gce.kernels")
+kernels = native.loops()
+NEEDS_LOOPS = pytest.mark.skipif(kernels is None, reason="needs numba")
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 SCHEDULE = Schedule(rate=1e-2, floor=1e-4, patience=3, last_epochs=4, max_epochs=30)
 
@@ -59,6 +61,7 @@ def by_autograd(architecture, start, objective, X, schedule, batch_size, rng):
     return best
 
 
+@NEEDS_LOOPS
 @pytest.mark.parametrize("batch_size", [10_000, 70])
 @pytest.mark.parametrize("form", [("relu", "hardtanh"), ("tanh", "tanh"), ("relu", "tanh")])
 @pytest.mark.parametrize(("n", "d", "h", "k"), [(130, 3, 5, 2), (257, 9, 4, 1), (97, 4, 7, 5)])
@@ -80,6 +83,7 @@ def test_three_trainers_agree(n, d, h, k, form, batch_size):
             torch.testing.assert_close(a[m : m + 1], b, rtol=1e-6, atol=1e-7)
 
 
+@NEEDS_LOOPS
 @given(
     st.lists(st.floats(-1, 1) | st.sampled_from([math.nan, -0.5]), min_size=1, max_size=40),
     st.integers(0, 4),
@@ -113,6 +117,7 @@ def test_plateau_follows_the_paper():
     assert rates[-1] == 0
 
 
+@NEEDS_LOOPS
 @pytest.mark.parametrize("batch_size", [100_000, 2_500])
 def test_threads_that_share_a_batch_change_no_bit(batch_size, monkeypatch):
     architecture = TwoLayer(6, "relu", "hardtanh")
@@ -132,6 +137,7 @@ def test_threads_that_share_a_batch_change_no_bit(batch_size, monkeypatch):
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
+@NEEDS_LOOPS
 def test_rows_without_slope_are_absent():
     architecture = TwoLayer(5, "relu", "hardtanh")
     X, objective, start = oracle_problem(architecture, 200, 3, 2, members=1)
@@ -143,6 +149,7 @@ def test_rows_without_slope_are_absent():
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
+@NEEDS_LOOPS
 @pytest.mark.parametrize("basis", [Neural(hidden=4, max_epochs=6), Neural(hidden=4, max_epochs=6, batch_size=20)])
 def test_a_compiled_network_that_turns_nan_is_refused(basis, caplog):
     X, objective, _ = oracle_problem(TwoLayer(4, "relu", "hardtanh"), 50, 3, 1, members=2)

@@ -28,12 +28,24 @@ from gce.fitting import Fit, Method, Metric, Problem
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.losses import Loss
 from gce.members import Members, from_splits, splits_for, with_validation
-from gce.settings import as_bound, as_numpy, check_count, check_number, draw_seed, find_device, look_up, support_first
+from gce.settings import (
+    as_bound,
+    as_numpy,
+    check_count,
+    check_number,
+    draw_seed,
+    find_device,
+    look_up,
+    support_first,
+    taken,
+)
 from gce.settings import threads as torch_threads
 from gce.streams import Streams
 from gce.table import Standardizer
 
 Array = NDArray[np.float64]
+
+_ROWS_AT_ONCE = 65_536
 
 
 class GreedyConvexEnsemble(BaseEstimator):
@@ -135,14 +147,13 @@ class GreedyConvexEnsemble(BaseEstimator):
         X, y = as_numpy(X), as_numpy(y)
         resume = self.warm_start and hasattr(self, "_fit")
         several = self.__sklearn_tags__().target_tags.multi_output
-        X, y = validate_data(
-            self, X, y, reset=not resume, dtype=np.float64, multi_output=several, y_numeric=is_regressor(self)
-        )
+        checks = {"dtype": np.float64, "order": "C", "multi_output": several, "y_numeric": is_regressor(self)}
+        X, y = validate_data(self, X, y, reset=not resume, **checks)
         weight = _check_sample_weight(as_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(weight)
         if len(kept) == 0:
             raise ValueError("all sample weights are zero: there is no row to fit")
-        X, weight = X[kept], weight[kept]
+        X, weight = taken(X, kept), weight[kept]
         target, codes = self._encode_y(y[kept])
         seed = self._seed if resume else draw_seed(self.random_state)
         members, X_all, target_all = self._members(
@@ -183,7 +194,7 @@ class GreedyConvexEnsemble(BaseEstimator):
             return None
         if not (self.cv is None or (isinstance(self.cv, str) and self.cv == "auto")):
             raise ValueError(f"X_val and cv={self.cv!r} both say what to hold out: give one of them")
-        X_val = validate_data(self, as_numpy(X_val), reset=False, dtype=np.float64)
+        X_val = validate_data(self, as_numpy(X_val), reset=False, dtype=np.float64, order="C")
         y_val = as_numpy(y_val)
         check_consistent_length(X_val, y_val)
         weight = _check_sample_weight(as_numpy(weight_val), X_val, dtype=np.float64, ensure_non_negative=True)
@@ -252,10 +263,10 @@ class GreedyConvexEnsemble(BaseEstimator):
             *(
                 torch.from_numpy(array).to(device)
                 for array in (
-                    self.table_.transform(X)[order],
+                    self.table_.transform(taken(X, order)),
                     target[order],
-                    members.train[:, order],
-                    members.held_out[:, order],
+                    taken(members.train, order, axis=1),
+                    taken(members.held_out, order, axis=1),
                     self.offset_,
                     self.bound_,
                 )
@@ -300,20 +311,23 @@ class GreedyConvexEnsemble(BaseEstimator):
 
     # Predicting.
 
-    def _rows(self, X: Any) -> Tensor:
+    def _checked(self, X: Any) -> Array:
         check_is_fitted(self)
-        X = validate_data(self, as_numpy(X), reset=False, dtype=np.float64)
+        return validate_data(self, as_numpy(X), reset=False, dtype=np.float64, order="C")
+
+    def _rows(self, X: Array) -> Tensor:
         return torch.from_numpy(self.table_.transform(X)).to(self.ensemble_.offset.device)
 
     def _scores(self, X: Any) -> Tensor:
-        """Raw scores, ``(n, k)``."""
-        rows = self._rows(X)
-        with torch.no_grad():
-            return self.ensemble_(rows)
+        """Raw scores, ``(n, k)``; beside them and ``X`` only some rows are held at a time."""
+        X = self._checked(X)
+        with torch.no_grad(), torch_threads(self.n_jobs):
+            blocks = (X[first : first + _ROWS_AT_ONCE] for first in range(0, len(X), _ROWS_AT_ONCE))
+            return torch.cat([self.ensemble_(self._rows(block)) for block in blocks])
 
     def _staged_scores(self, X: Any) -> Iterator[Tensor]:
         """Raw scores after each round, each member standing still from its best round on."""
-        rows = self._rows(X)
+        rows = self._rows(self._checked(X))
         with torch.no_grad():
             ensemble, path = self._fit.stages(self.ensemble_.offset, self.ensemble_.bound)
             outputs = ensemble.outputs(rows)

@@ -92,3 +92,9 @@ def support_first(train: NDArray[np.float64]) -> NDArray[np.intp]:
     """An order of rows that puts those that any member trains on first, otherwise unchanged."""
     used = (train > 0).any(0)
     return np.concatenate([np.flatnonzero(used), np.flatnonzero(~used)])
+
+
+def taken(array: NDArray[Any], index: NDArray[np.intp], axis: int = 0) -> NDArray[Any]:
+    """``array[index]`` along an axis; the array itself where that is everything in its order."""
+    everything = len(index) == array.shape[axis] and np.array_equal(index, np.arange(len(index)))
+    return array if everything else np.take(array, index, axis=axis)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_ROWS_AT_ONCE = 1024
+_ROWS_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -49,18 +49,16 @@ class Standardizer:
         """Scale rows ``(n, d)``, some at a time: temporaries stay in the cache."""
         out = np.empty(X.shape)
         for first in range(0, len(X), _ROWS_AT_ONCE):
-            rows = slice(first, first + _ROWS_AT_ONCE)
-            z = np.subtract(X[rows], self.mean, out=out[rows])
-            z /= self.scale
+            z = np.subtract(X[first : first + _ROWS_AT_ONCE], self.mean, out=out[first : first + _ROWS_AT_ONCE])
+            z *= 1 / self.scale
             if np.isfinite(self.clip):
                 # beyond 1e9 clips the answer is the clip to the last bit, and fourth powers would overflow at last
                 np.clip(z, -1e9 * self.clip, 1e9 * self.clip, out=z)
-                r = z / self.clip
-                np.square(r, out=r)
-                np.square(r, out=r)
-                r += 1
-                np.sqrt(r, out=r)
-                z /= np.sqrt(r, out=r)
+                root = z * (1 / self.clip)
+                root *= root
+                root *= root
+                root += 1
+                z /= np.sqrt(np.sqrt(root, out=root), out=root)
                 np.clip(z, -self.clip, self.clip, out=z)
         return out
 
