@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 #: Seconds a GCE fit may take where it is stopped by the clock.
-TIME_LIMIT = {"covertype": 60.0}
+TIME_LIMIT = {"covertype": 45.0}
 #: Sets and models whose predictions are timed at length.
 PREDICT_SETS = ("digits", "california")
 PREDICT_MODELS = ("GCE hold-out", "GCE default", "XGBoost", "LightGBM", "CatBoost", "RandomForest")

@@ -24,7 +24,7 @@ from gce.objectives import Linear, Objective
 #: Numbers of an order of rows that are drawn ahead, so that Python is met once in many epochs.
 _DRAWN_AHEAD = 1 << 20
 #: Multiplications in a batch from which threads share it, where there are more threads than networks.
-_WORTH_SHARING = 1 << 21
+_WORTH_SHARING = 1 << 22
 
 Array = NDArray[Any]
 
