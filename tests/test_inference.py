@@ -1,14 +1,18 @@
 """Prediction: the same bits for a row whoever stands beside it, and no more memory than is told."""
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
 import numpy as np
 import pytest
 import torch
 
-from gce import GCEClassifier, GCERegressor, Neural, memory, native
-from gce.basis import Networks
+from gce import Basis, Exact, FrankWolfe, GCEClassifier, GCERegressor, Neural, memory, native
+from gce.basis import Networks, Zero
 from gce.basis.network import TwoLayer
 from gce.ensemble import ConvexEnsemble
-from helpers import oracle_problem
+from helpers import PoolProblem, oracle_problem
 
 FORMS = [TwoLayer(5, "relu", "hardtanh"), TwoLayer(3, "tanh", "tanh"), TwoLayer(60, "relu", "hardtanh")]
 NEEDS_LOOPS = pytest.mark.skipif(native.loops() is None, reason="needs numba")
@@ -71,7 +75,7 @@ def test_a_fit_that_cannot_fit_says_so(monkeypatch):
     monkeypatch.setattr(memory, "_SMALL", 0)
     monkeypatch.setattr(memory, "available", lambda device: 2**12)
     X = np.random.default_rng(0).normal(size=(300, 2))
-    with pytest.raises(MemoryError, match=r"needs about .* GiB of memory \(300 rows, 2 columns, 5 member"):
+    with pytest.raises(MemoryError, match=r"needs about .* GiB of memory beside its data \(300 rows, 5 member"):
         GCERegressor(max_atoms=2).fit(X, X[:, 0])
 
 
@@ -80,7 +84,7 @@ def test_with_little_memory_atoms_are_evaluated_again(monkeypatch, caplog):
     X, y = rng.normal(size=(300, 2)), rng.integers(0, 3, 300)
     model = GCEClassifier(max_atoms=6, random_state=0, cv=2)
     plenty = model.fit(X, y).predict_proba(X)
-    need = 8 * 300 * (2 * 2 + 3 + 2 * 2 + memory._WORKING * 2 * 3)
+    need = 8 * 300 * memory._WORKING * 2 * 3
     monkeypatch.setattr(memory, "_SMALL", 0)
     monkeypatch.setattr(memory, "available", lambda device: need + 1000)
     little = model.fit(X, y).predict_proba(X)
@@ -114,5 +118,68 @@ def test_inherited_features_are_the_last_atoms():
     small, large = (Neural().start(fresh, last, rows=n) for n in (4096, 4097))
     assert torch.equal(small[0], fresh[0])
     assert torch.allclose(large[0], torch.tensor(0.95 * 2 + np.sqrt(1 - 0.95**2), dtype=torch.float32))
-    with pytest.raises(ValueError, match=r"inherit must be in \[0, 1\]"):
-        Neural(inherit=2.0).start(fresh, last, rows=10)
+
+
+def test_atoms_of_another_kind_stand_beside_the_old_ones():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = X[:, 0] * X[:, 1]
+    settings = {"cv": None, "n_iter_no_change": None, "tol": 0, "random_state": 0, "warm_start": True}
+    model = GCERegressor(basis=Neural(hidden=4), max_atoms=3, **settings).fit(X, y)
+    model.set_params(basis=Neural(hidden=4, activation="tanh", inherit=0.5), max_atoms=6).fit(X, y)
+    model.set_params(basis=Neural(hidden=7, inherit=0.5), max_atoms=8).fit(X, y)
+    last = list(model.staged_predict(X))[-1]
+    np.testing.assert_allclose(model.predict(X), last, rtol=1e-10)
+    assert len({part.form for part in model.ensemble_.parts}) >= 3
+
+
+def test_an_ensemble_can_be_differentiated():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    model = GCERegressor(max_atoms=3, random_state=0).fit(X, X[:, 0])
+    rows = torch.from_numpy(X[:3]).requires_grad_()
+    model.ensemble_(rows).sum().backward()
+    assert rows.grad.abs().sum() > 0
+
+
+def test_a_fitted_model_pickles_without_ballast():
+    X = np.random.default_rng(0).normal(size=(80, 20))
+    model = GCERegressor(basis=Neural(hidden=50, max_epochs=2), max_atoms=10, cv=None, random_state=0).fit(X, X[:, 0])
+    numbers = 2 * 10 * (50 * 20 + 50 + 50 + 1)  # in the ensemble, and in the course of the fit
+    assert len(pickle.dumps(model)) < 8 * numbers * 1.5 + 60_000
+
+
+class Level(Zero):
+    """Constants."""
+
+    def __init__(self, values):
+        super().__init__(len(values), 1)
+        self.values = values
+
+    def forward(self, X):
+        return self.values[:, None, None].expand(-1, len(X), 1)
+
+    def select(self, index):
+        return Level(self.values[index])
+
+
+class Constants(Basis):
+    """Either end of the bound, written as CONTRIBUTING.md says."""
+
+    def minimize(self, objective, X, *, rng):
+        return Level(-torch.sign(objective.gradient.sum((1, 2))) * objective.bound)
+
+
+def test_a_basis_written_by_the_book_is_asked_by_the_book():
+    problem = PoolProblem(0)
+    problem.basis = Constants()
+    risks = [float(step.risk.mean()) for step in islice(problem.iterate(FrankWolfe(), Exact()), 5)]
+    assert np.diff(risks).max() < 1e-12
+
+
+def test_predictions_on_many_threads_leave_torch_alone():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = GCERegressor(max_atoms=3, random_state=0, n_jobs=1).fit(X, X[:, 0])
+    expected, before = model.predict(X), torch.get_num_threads()
+    with ThreadPoolExecutor(4) as pool:
+        for answer in pool.map(lambda _: model.predict(X), range(20)):
+            assert np.array_equal(answer, expected)
+    assert torch.get_num_threads() == before

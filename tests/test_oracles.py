@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gce import native
+from gce import GCERegressor, native
 from gce.basis import Neural, compiled
 from gce.basis.descent import Descent, Plateau, Schedule, batches, descend, row_orders
-from gce.basis.network import TwoLayer
+from gce.basis.network import SingleNeuron, TwoLayer
 from gce.losses import Logistic
 from gce.objectives import Joint, Linear
 from gce.risk import Risk
@@ -118,10 +118,11 @@ def test_plateau_follows_the_paper():
 
 
 @NEEDS_LOOPS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("batch_size", [100_000, 2_500])
-def test_threads_that_share_a_batch_change_no_bit(batch_size, monkeypatch):
-    architecture = TwoLayer(6, "relu", "hardtanh")
-    X, objective, start = oracle_problem(architecture, 6_000, 3, 1, members=1, dtype=torch.float32)
+def test_threads_that_share_a_batch_change_no_bit(batch_size, dtype, monkeypatch):
+    architecture = TwoLayer(9, "relu", "hardtanh")
+    X, objective, start = oracle_problem(architecture, 6_000, 7, 5, members=2, dtype=dtype)
     schedule = Schedule(1e-2, 1e-4, 3, 4, max_epochs=3)
     results = []
     before = torch.get_num_threads()
@@ -176,9 +177,9 @@ def joint_objective(n, device="cpu"):
     return Joint(risk, torch.zeros(2, n, 1, dtype=torch.float64, device=device), risk.offset + 3, 0.5)
 
 
+@pytest.mark.parametrize("architecture", [TwoLayer(5, "relu", "hardtanh"), SingleNeuron()])
 @pytest.mark.parametrize("kind", ["linear", "joint"])
-def test_a_descent_loaded_anew_is_a_new_descent(kind):
-    architecture = TwoLayer(5, "relu", "hardtanh")
+def test_a_descent_loaded_anew_is_a_new_descent(kind, architecture):
     X, objective, start = oracle_problem(architecture, 60, 3, 1, members=2)
     if kind == "joint":
         objective = joint_objective(60)
@@ -220,3 +221,56 @@ def test_a_recorded_epoch_is_a_launched_epoch(kind, batch_size):
     for a, b, c in zip(first, again, launched, strict=True):
         assert torch.equal(a, b)
         torch.testing.assert_close(a, c)
+
+
+class Waiting(Logistic):
+    """A loss that waits for the device: nothing that a graph could record."""
+
+    def gradient(self, pred, y):
+        return super().gradient(pred, y) * float(torch.ones((), device=pred.device).item())
+
+
+@GPU
+def test_what_cannot_be_recorded_is_launched():
+    from gce.basis.captured import Recorder
+
+    architecture, device = TwoLayer(5, "relu", "hardtanh"), torch.device("cuda")
+    X, _, start = oracle_problem(architecture, 130, 3, 1, members=2)
+    plain = joint_objective(130, device)
+    waiting = Joint(Risk(Waiting(), plain.risk.y, plain.risk.weight, plain.risk.offset), plain.pred, plain.bound, 0.5)
+    X, start = X.to(device), [p.to(device) for p in start]
+    before = torch.cuda.current_stream()
+    results = []
+    for objective in (waiting, plain):
+        recorder = Recorder()
+        rng = torch.Generator().manual_seed(1)
+        with torch.no_grad():
+            results.append(recorder.descend(architecture, start, objective, X, SCHEDULE, 70, rng)[0])
+        assert (recorder._graph is None) == (objective is waiting)
+        assert torch.cuda.current_stream() == before
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@GPU
+def test_one_seed_one_model_on_a_gpu():
+    X = np.random.default_rng(0).normal(size=(5_000, 3))
+    settings = {"max_atoms": 4, "random_state": 0, "device": "cuda", "cv": 2}
+    one, two = (GCERegressor(**settings).fit(X, X[:, 0] * X[:, 1]).predict(X) for _ in range(2))
+    assert np.array_equal(one, two)
+
+
+def test_without_numba_tensor_operations_train_the_same(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    model = GCERegressor(max_atoms=3, random_state=0, cv=2)
+    looped = model.fit(X, X[:, 0] * X[:, 1]).predict(X)
+    monkeypatch.setattr(native, "loops", lambda: None)
+    monkeypatch.setattr(native, "sums", lambda: None)
+    np.testing.assert_allclose(model.fit(X, X[:, 0] * X[:, 1]).predict(X), looped, rtol=1e-6, atol=1e-8)
+
+
+def test_a_retry_keeps_the_precision():
+    _, objective, _ = oracle_problem(TwoLayer(4, "relu", "hardtanh"), 50, 3, 1, members=2, dtype=torch.float32)
+    assert objective.select(torch.tensor([1])).slope.dtype == torch.float32
+    joint = joint_objective(20).cast(torch.float32).select(torch.tensor([1]))
+    assert joint.theta.dtype == torch.float32

@@ -95,6 +95,8 @@ class ActiveSet:
         #: The gap at each member's last oracle call: what blended steps compare their own promise with.
         self.promise = torch.full((members,), torch.inf, dtype=torch.float64, device=X.device)
         self._cache_bytes = cache_bytes
+        #: The last direction in prediction space: without a cache it would be evaluated twice.
+        self._delta: tuple[Direction | None, Tensor] = (None, X.new_empty(0))
         self._cache: Tensor | None = X.new_empty(members, 0, len(X), outputs)
         blocks = outputs if separate else 1
         self.weights = torch.ones(members, 0, blocks, dtype=torch.float64, device=X.device)
@@ -135,6 +137,8 @@ class ActiveSet:
         if not latest.all():
             return None
         slots = [self.slots[t] for t in latest.tolist()]
+        if len({slot.atoms.form for slot in slots}) > 1:
+            return None
         places = [slot.position[m] for slot, m in zip(slots, asked.nonzero().flatten(), strict=True)]
         if all(slot is slots[0] for slot in slots):
             return slots[0].atoms.select(torch.stack(places))
@@ -173,7 +177,8 @@ class ActiveSet:
         if used == self._cache.shape[1]:
             # memory for half as many again: appending stays linear without holding twice what is needed
             room = max(4, used + used // 2)
-            if len(out) * room * out[0].numel() * out.element_size() > self._cache_bytes:
+            # old and new memory are held together while one is copied to the other
+            if len(out) * (used + room) * out[0].numel() * out.element_size() > self._cache_bytes:
                 self._cache = None
                 return
             grown = out.new_empty(len(out), room, *out.shape[1:])
@@ -232,7 +237,7 @@ class ActiveSet:
         return here and native.sums() is not None
 
     def _sum_products(self, gradient: Tensor, first: int, product: Tensor) -> None:
-        sums, size = native.sums(), self.train_rows * self.outputs
+        sums = native.sums()
         assert sums is not None
         assert self._cache is not None
         cache, D = self._cache.flatten(2).numpy(), gradient.reshape(len(gradient), -1).numpy()
@@ -240,7 +245,7 @@ class ActiveSet:
         result = product.numpy()
 
         def one(m: int) -> None:
-            sums.inner_products(cache[m, first : len(self.slots), :size], D[m], result[m, first:, 0])
+            sums.inner_products(cache[m, first : len(self.slots)], D[m], result[m, first:, 0])
 
         self._each_member(one)
 
@@ -258,7 +263,7 @@ class ActiveSet:
     def _each_member(self, one: Callable[[int], None]) -> None:
         members = len(self.members)
         worth = 1 + len(self.slots) * self.pred.numel() // native.WORTH_A_THREAD
-        with native.workers(min(torch.get_num_threads(), members, worth)) as run:
+        with native.workers(min(native.threads(), members, worth)) as run:
             run([partial(one, m) for m in range(members)])
 
     def moves(self, go: Direction) -> Tensor:
@@ -273,7 +278,8 @@ class ActiveSet:
 
     def delta(self, go: Direction) -> Tensor:
         """The direction in prediction space, on all rows, ``(M, N, k)``."""
-        return self.combine(self.moves(go))
+        self._delta = go, self.combine(self.moves(go))
+        return self._delta[1]
 
     def limit(self, go: Direction) -> Tensor:
         """The longest step, ``(M, J)``: 1 toward, ``w/(1-w)`` away, ``w`` for both, 0 for neither."""
@@ -287,14 +293,17 @@ class ActiveSet:
     def apply(self, go: Direction, size: Tensor) -> None:
         """Move weights and predictions by ``size`` of shape ``(M, J)`` along a direction."""
         moves, full = self.moves(go), (go.away >= 0) & (size >= self.limit(go))
-        step = None if self._cache is not None else size[:, None] * self.combine(moves)
+        known, delta = self._delta
+        if self._cache is None and known is not go:
+            delta = self.combine(moves)
         weights = (self.weights + size[:, None] * moves).clamp_(min=0)
         dropped = torch.zeros_like(weights, dtype=torch.bool).scatter_(1, go.away.clamp(min=0)[:, None], full[:, None])
         weights.masked_fill_(dropped & (go.toward != go.away)[:, None], 0.0)
         # the sum stays 1 to rounding however many steps are taken
         self.weights = weights / weights.sum(1, keepdim=True)
         # without a cache the sum would cost an evaluation of every atom: the predictions move with the weights
-        self.pred = self.combine(self.weights) if step is None else self.pred + step
+        self.pred = self.combine(self.weights) if self._cache is not None else self.pred + size[:, None] * delta
+        self._delta = None, self.X.new_empty(0)
         self.t += 1
 
     def retire(self, keep: Tensor) -> None:
@@ -304,4 +313,4 @@ class ActiveSet:
         self.members, self.calls, self.promise = self.members[index], self.calls[index], self.promise[index]
         self.weights, self.pred = self.weights[index], self.pred[index]
         if self._cache is not None:
-            self._cache = self._cache[index]
+            self._cache = self._cache[index, : len(self.slots)]

@@ -110,7 +110,8 @@ class Algorithm(BaseEstimator):
                 objective = self.objective(here, active, gradient, bound)
                 part = objective if asked.all() else objective.select(asked.nonzero().flatten())
                 rng = streams.at(t, active.members[asked], active.calls[asked])
-                atoms = basis.minimize(part, active.X, rng=rng, last=active.newest(asked))
+                inherited = {"last": active.newest(asked)} if basis.inherits else {}
+                atoms = basis.minimize(part, active.X, rng=rng, **inherited)
                 known = len(active.slots)
                 new = active.admit(atoms, asked)
                 active.calls += asked

@@ -28,6 +28,7 @@ from gce.fitting import Fit, Method, Metric, Problem
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.losses import Loss
 from gce.members import Members, from_splits, splits_for, with_validation
+from gce.native import limited
 from gce.settings import (
     as_bound,
     as_numpy,
@@ -160,7 +161,7 @@ class GreedyConvexEnsemble(BaseEstimator):
             X, target, codes, weight, kept, seed, self._check_validation(X_val, y_val, sample_weight_val)
         )
         method = self._method(Streams(seed, members.names))
-        with torch.no_grad(), torch_threads(self.n_jobs):
+        with torch.no_grad(), torch_threads(self.n_jobs), limited(self.n_jobs):
             if not resume:
                 self._start(X, weight, target, len(members.names), seed)
             elif self._fit.members != len(members.names):
@@ -321,15 +322,15 @@ class GreedyConvexEnsemble(BaseEstimator):
     def _scores(self, X: Any) -> Tensor:
         """Raw scores, ``(n, k)``; beside them and ``X`` only some rows are held at a time."""
         X = self._checked(X)
-        with torch.no_grad(), torch_threads(self.n_jobs):
+        with torch.no_grad(), limited(self.n_jobs):
             blocks = (X[first : first + _ROWS_AT_ONCE] for first in range(0, len(X), _ROWS_AT_ONCE))
             return torch.cat([self.ensemble_(self._rows(block)) for block in blocks])
 
     def _staged_scores(self, X: Any) -> Iterator[Tensor]:
         """Raw scores after each round, each member standing still from its best round on."""
         rows = self._rows(self._checked(X))
-        with torch.no_grad():
+        with torch.no_grad(), limited(self.n_jobs):
             ensemble, path = self._fit.stages(self.ensemble_.offset, self.ensemble_.bound)
             outputs = ensemble.outputs(rows)
-            for weights in path:
-                yield ensemble.offset + torch.einsum("ak,ank->nk", weights.expand(-1, outputs.shape[2]), outputs)
+        for weights in path:
+            yield ensemble.offset + torch.einsum("ak,ank->nk", weights.expand(-1, outputs.shape[2]), outputs)

@@ -64,12 +64,12 @@ def collect(chosen: Iterable[tuple[int, int, Atoms, int, Tensor]], offset: Tenso
     chosen : iterable of (member, round, atoms, position, weight)
         ``weight`` of shape ``(J,)``, already divided among the members.
     """
-    kinds: dict[type[Atoms], list[tuple[int, int, Atoms, Tensor]]] = {}
+    kinds: dict[tuple[object, ...], list[tuple[int, int, Atoms, Tensor]]] = {}
     for member, t, atoms, position, weight in chosen:
         one = atoms.select(torch.tensor([position], device=bound.device))
-        kinds.setdefault(type(atoms), []).append((member, t, one, weight))
+        kinds.setdefault(atoms.form, []).append((member, t, one, weight))
     rows = [row for kind in kinds.values() for row in kind]
     weights = torch.stack([weight for *_, weight in rows]).to(bound.device)
     origin = torch.tensor([[member, t] for member, t, *_ in rows], device=weights.device)
-    stacked = [kind.cat([atoms for _, _, atoms, _ in part]) for kind, part in kinds.items()]
+    stacked = [type(part[0][2]).cat([atoms for _, _, atoms, _ in part]) for part in kinds.values()]
     return ConvexEnsemble(stacked, weights[:, 0] if weights.shape[1] == 1 else weights, origin, offset, bound)

@@ -31,8 +31,8 @@ _PARAMETERS = """
     loss : %(loss)s, default="auto"
         %(loss_doc)s
     basis : {"neural", "neuron"} or Basis, default="neural"
-        The class of models that are combined: two-layer networks with 10 hidden units, single neurons, or an object
-        such as ``gce.Neural(hidden=100)`` or ``gce.Pool(functions)``.
+        The class of models that are combined: small two-layer networks (see :class:`gce.Neural`), single neurons, or an
+        object such as ``gce.Neural(hidden=100)`` or ``gce.Pool(functions)``.
     bound : float or array of shape (k,), optional
         Half the width of the hull around ``offset``. Default: %(bound)s.
     offset : float or "auto", default="auto"
@@ -65,7 +65,8 @@ _PARAMETERS = """
     device : str, default="cpu"
         A torch device, or "auto" for a GPU where there is one.
     n_jobs : int, optional
-        Threads for torch during the fit, restored afterwards. Default: torch's own setting, left alone.
+        Threads for fits and predictions; torch's own number is set during a fit and restored afterwards. Default: as
+        many as torch uses.
     callbacks : iterable of callables, optional
         Each is called with every :class:`gce.Step`; a true answer stops the fit.
     verbose : bool or "auto", default="auto"

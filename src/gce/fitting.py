@@ -136,7 +136,7 @@ class Fit:
         dtype = basis.dtype(problem.train_rows)
         X = problem.X if problem.X.dtype == dtype else problem.X.to(dtype)
         rows, outputs = problem.y.shape
-        budget = cache_budget(rows, X.shape[1], outputs, len(members), X.device)
+        budget = cache_budget(rows, outputs, len(members), X.device)
         active = ActiveSet(X, problem.train_rows, self.members, outputs, separate=basis.separate, cache_bytes=budget)
         active.retire(torch.tensor([m in members for m in range(self.members)], device=X.device))
         for _, atoms, place in self._atoms[1:]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-#: Rows of a tile: a multiple of every vector width, and not a power of two, whose columns would share cache sets.
+#: Rows of a tile: a multiple of eight, and not a power of two, whose columns would share cache sets.
 TILE = 120
 #: Slopes are summed over this many rows first, then over such chunks: threads may share a batch without changing a bit.
 CHUNK = 8 * TILE

@@ -18,21 +18,21 @@ _WORKING = 10
 _SMALL = 2**28
 
 
-def cache_budget(rows: int, columns: int, outputs: int, members: int, device: torch.device) -> int:
-    """How many bytes of outputs may be cached in a fit.
+def cache_budget(rows: int, outputs: int, members: int, device: torch.device) -> int:
+    """How many bytes of outputs may be cached in a fit whose rows and targets are in place.
 
     Raises
     ------
     MemoryError
         The fit would not even run without a cache.
     """
-    need = 8 * rows * (2 * columns + outputs + 2 * members + _WORKING * members * outputs)
+    need = 8 * _WORKING * rows * members * outputs
     free = available(device) if need > _SMALL else None
     if free is None:
         return CACHE_BYTES
     if need > free:
         raise MemoryError(
-            f"this fit needs about {gib(need)} of memory ({rows:,} rows, {columns} columns, {members} member(s) of "
+            f"this fit needs about {gib(need)} of memory beside its data ({rows:,} rows, {members} member(s) of "
             f"{outputs} output(s)), but {device} has {gib(free)} free: use fewer members (cv=None holds out one part "
             "and trains one), fewer rows or another device"
         )
@@ -69,6 +69,9 @@ def _control_group() -> int | None:
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        lines = Path("/sys/fs/cgroup/memory.stat").read_text().splitlines()
     except (OSError, ValueError):
         return None
-    return None if limit == "max" else max(int(limit) - used, 0)
+    # files that were read are kept while nobody needs their memory
+    kept = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+    return None if limit == "max" else max(int(limit) - used + kept, 0)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+import torch
+from joblib import effective_n_jobs
+
+logger = logging.getLogger(__name__)
+
+_threads: ContextVar[int | None] = ContextVar("threads", default=None)
 
 Run = Callable[[list[Callable[[], Any]]], list[Any]]
 
@@ -18,21 +28,37 @@ WORTH_A_THREAD = 1 << 22
 @cache
 def loops() -> ModuleType | None:
     """The compiled loops, or None without numba: only the CPU wants it, and tensor operations stand in."""
-    try:
-        from gce import kernels
-    except ImportError:
-        return None
-    return kernels
+    return _compiled("gce.kernels")
 
 
 @cache
 def sums() -> ModuleType | None:
     """The compiled sums, or None without numba."""
+    return _compiled("gce.sums")
+
+
+def _compiled(name: str) -> ModuleType | None:
     try:
-        from gce import sums
-    except ImportError:
+        return import_module(name)
+    except (ImportError, RuntimeError) as error:
+        # numba is missing, or finds no folder that it may write to (NUMBA_CACHE_DIR names one)
+        logger.warning("%s cannot be compiled (%s): tensor operations stand in, several times slower", name, error)
         return None
-    return sums
+
+
+def threads() -> int:
+    """How many threads compiled loops may use here."""
+    return _threads.get() or torch.get_num_threads()
+
+
+@contextmanager
+def limited(n_jobs: int | None) -> Iterator[None]:
+    """Let compiled loops use so many threads in this thread of control, and in no other; None: as many as torch."""
+    token = _threads.set(None if n_jobs is None else effective_n_jobs(n_jobs))
+    try:
+        yield
+    finally:
+        _threads.reset(token)
 
 
 @contextmanager

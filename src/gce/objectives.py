@@ -67,6 +67,10 @@ class Objective(Protocol):
     def cast(self, dtype: torch.dtype) -> Objective:
         """The same objective for an oracle that works in ``dtype``."""
 
+    @property
+    def form(self) -> object:
+        """What two objectives must have in common for the one to be loaded into the other."""
+
     def copy(self) -> Self:
         """The same objective in memory of its own."""
 
@@ -113,13 +117,19 @@ class Linear:
         return self.gradient.flatten(1) @ outs.flatten(1).to(self.gradient.dtype).T
 
     def select(self, members: Tensor) -> Linear:
-        return Linear(self.gradient[members], self.bound, self.separate)
+        other = copy(self)
+        other.gradient, other._slope, other.theta = self.gradient[members], self._slope[members], self.theta[members]
+        return other
 
     def cast(self, dtype: torch.dtype) -> Linear:
-        # the division happens in float64 first: D of order 1/n would lose digits in float32
-        other = Linear(self.gradient, self.bound, self.separate)
+        # the division happened in float64: D of order 1/n would lose digits in float32
+        other = copy(self)
         other._slope, other.theta = self._slope.to(dtype), self.theta.to(dtype)
         return other
+
+    @property
+    def form(self) -> object:
+        return type(self)
 
     def copy(self) -> Linear:
         other = copy(self)
@@ -180,12 +190,19 @@ class Joint:
         return torch.stack(scores, 1)
 
     def select(self, members: Tensor) -> Joint:
-        return Joint(self.risk.select(members), self.pred[members], self.bound, self.start)
+        other = copy(self)
+        other.risk, other.pred = self.risk.select(members), self.pred[members]
+        other.theta, other._scale = self.theta[members], self._scale[members]
+        return other
 
     def cast(self, dtype: torch.dtype) -> Joint:
-        other = Joint(self.risk, self.pred, self.bound, self.start)
+        other = copy(self)
         other._dtype, other.theta = dtype, self.theta.to(dtype)
         return other
+
+    @property
+    def form(self) -> object:
+        return type(self), type(self.risk.loss), self.risk.loss.get_params(), self.bound.tolist()
 
     def copy(self) -> Joint:
         other = copy(self)

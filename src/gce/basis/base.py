@@ -24,6 +24,11 @@ class Atoms(nn.Module):
     #: Names of atoms that may be found again, ``(A,)``; None where each atom is new.
     keys: Tensor | None = None
 
+    @property
+    def form(self) -> tuple[object, ...]:
+        """What atoms must have in common to stand side by side."""
+        return (type(self),)
+
     def __len__(self) -> int:
         raise NotImplementedError
 
@@ -76,9 +81,12 @@ class Basis(BaseEstimator):
     ----------
     exact : bool
         ``minimize`` finds the minimum over the whole class, so that the gap is a certificate.
+    inherits : bool
+        ``minimize`` also takes ``last``, each member's last atom, to start from; None in the first round.
     """
 
     exact: ClassVar[bool] = False
+    inherits: ClassVar[bool] = False
 
     @property
     def separate(self) -> bool:
@@ -89,7 +97,7 @@ class Basis(BaseEstimator):
         """In which precision atoms are trained and evaluated on that many training rows."""
         return torch.float64
 
-    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams, last: Atoms | None = None) -> Atoms:
+    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams) -> Atoms:
         """One atom a member that makes the objective small.
 
         Parameters
@@ -99,8 +107,6 @@ class Basis(BaseEstimator):
         X : Tensor of shape (N, d)
             The training rows, then rows that are only evaluated.
         rng : RoundStreams
-        last : Atoms, optional
-            Each member's last atom, to start from; not given in the first round.
 
         Returns
         -------

@@ -43,8 +43,8 @@ class Recorder:
         batch_size: int,
         rng: torch.Generator,
     ) -> tuple[Parameters, list[bool]]:
-        shapes = [p.shape for p in (*start, objective.theta, X)]
-        key = (vars(architecture), type(objective), shapes, X.dtype, X.device, schedule, batch_size)
+        kinds = (type(architecture), dict(vars(architecture)), objective.form, start[0].dtype, X.device)
+        key = (kinds, [p.shape for p in (*start, objective.theta, X)], schedule, batch_size)
         if key != self._key:
             self._record(architecture, start, objective, X, schedule, batch_size)
             self._key = key
@@ -68,19 +68,21 @@ class Recorder:
         batch_size: int,
     ) -> None:
         self._graph = self._descent = None  # what they hold is freed before more is taken
-        self._descent = Descent(architecture, start, objective.copy(), X, schedule, batch_size)
+        self._descent = Descent(architecture, start, objective.copy(), X.clone(), schedule, batch_size)
         self._order = None if batch_size >= len(X) else torch.arange(len(X), device=X.device)
-        side = torch.cuda.Stream(X.device)
-        side.wait_stream(torch.cuda.current_stream(X.device))
+        here, side = torch.cuda.current_stream(X.device), torch.cuda.Stream(X.device)
+        side.wait_stream(here)
         with torch.cuda.stream(side):
             # libraries set themselves up in their first calls, which cannot be recorded
             self._descent.epoch(self._order)
-        torch.cuda.current_stream(X.device).wait_stream(side)
+        here.wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            with torch.cuda.device(X.device), torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
                 self._descent.epoch(self._order)
-        except (RuntimeError, AttributeError) as error:
+        except RuntimeError as error:
+            # torch does not leave the recording's stream when a recording breaks
+            torch.cuda.set_stream(here)
             logger.info("an epoch cannot be recorded (%s): operations are launched one by one", error)
             return
         self._graph = graph

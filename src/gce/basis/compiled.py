@@ -15,10 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gce import native
 from gce.basis.descent import Schedule, batches, row_orders
 from gce.basis.loops import Form
 from gce.basis.network import Architecture, Parameters, TwoLayer
-from gce.native import WORTH_A_THREAD, Run, loops, workers
+from gce.native import WORTH_A_THREAD, Run, workers
 from gce.objectives import Linear, Objective
 
 #: Numbers of an order of rows that are drawn ahead, so that Python is met once in many epochs.
@@ -33,9 +34,9 @@ def serves(architecture: Architecture, objective: Objective, device: torch.devic
     """Whether compiled loops can train this; otherwise tensor operations do."""
     return (
         device.type == "cpu"
-        and isinstance(architecture, TwoLayer)
-        and type(objective) is Linear  # a subclass may mean something else by its value
-        and loops() is not None
+        and type(architecture) is TwoLayer  # a subclass may mean something else
+        and type(objective) is Linear
+        and native.loops() is not None
     )
 
 
@@ -52,7 +53,7 @@ def descend(
     nets, (h, d), outputs = len(start[0]), start[0].shape[1:], start[2].shape[1]
     slopes = objective.slope.reshape(nets, outputs, -1).numpy()
     team = [Net(architecture, [p[i] for p in start], slopes[i], X.numpy(), schedule, batch_size) for i in range(nets)]
-    threads = torch.get_num_threads()
+    threads = native.threads()
     rows, size = len(X), sum(p[0].numel() for p in start)
     shared = threads > nets and min(batch_size, rows) * size >= _WORTH_SHARING
     worth = 1 + nets * size * rows * schedule.max_epochs // WORTH_A_THREAD
@@ -67,7 +68,9 @@ def descend(
                 break
     best = torch.from_numpy(np.stack([net.best for net in team]))
     parts = best.split([h * d, h, outputs * h, outputs], 1)
-    return [p.reshape(q.shape) for p, q in zip(parts, start, strict=True)], [net.failed for net in team]
+    # memory of their own: views of one vector would each be pickled with all of it
+    own = (part.clone(memory_format=torch.contiguous_format) for part in parts)
+    return [p.view(q.shape) for p, q in zip(own, start, strict=True)], [net.failed for net in team]
 
 
 def _orders(n: int, batch_size: int, epochs: int, rng: torch.Generator) -> Iterator[tuple[Array, int]]:
@@ -129,7 +132,8 @@ class Net:
             for first, last in pairwise(self._batches):
                 order = orders[epoch % len(orders), first:last]
                 values, slope = self._chunks(order[self._present[order]], run)
-                total = sum(values, total)
+                for value in values:  # one by one, as the loop adds: `sum` is more exact from Python 3.12 on
+                    total += value
                 if len(self._packed) and self._kernels.advance(self._state, total, self._schedule):
                     best[:] = net
                 self._state[5] += 1

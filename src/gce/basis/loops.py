@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gce.native import WORTH_A_THREAD, loops, workers
+from gce import native
+from gce.native import WORTH_A_THREAD, workers
 
 if TYPE_CHECKING:
     from gce.basis.network import Parameters, TwoLayer
@@ -34,7 +35,7 @@ class Form:
     """
 
     def __init__(self, architecture: TwoLayer, parameters: Parameters) -> None:
-        kernels = loops()
+        kernels = native.loops()
         assert kernels is not None
         self.kernels = kernels
         (_, self.h, self.d), self.k = parameters[0].shape, parameters[2].shape[1]
@@ -67,11 +68,12 @@ class Form:
 def outputs(architecture: TwoLayer, parameters: Parameters, bound: Tensor, models: int, X: Tensor) -> Tensor:
     """Outputs of every atom, ``(A, n, k)``, in the parameters' precision."""
     form = Form(architecture, parameters)
+    rows = X.contiguous().numpy()
     out = np.empty((len(parameters[0]) // models, len(X), len(bound)), form.dtype)
 
     def some(first: int, last: int) -> None:
         form.kernels.outputs(
-            X.numpy(),
+            rows,
             tuple(form.nets),
             bound.numpy(),
             models,
@@ -92,11 +94,12 @@ def mixture(
 ) -> Tensor:
     """``sum_a weights_a atom_a``, ``(n, k)`` in float64; ``weights`` of shape ``(A, k)``."""
     form = Form(architecture, parameters)
+    rows = X.contiguous().numpy()
     total = np.zeros((len(X), len(bound)))
 
     def some(first: int, last: int) -> None:
         form.kernels.mixture(
-            X.numpy(),
+            rows,
             tuple(form.nets),
             bound.numpy(),
             models,
@@ -115,7 +118,7 @@ def mixture(
 
 def _over_rows(some: Callable[[int, int], None], n: int, form: Form) -> None:
     """Rows divided among threads, in whole tiles."""
-    threads = min(torch.get_num_threads(), 1 + n * len(form.nets[0]) // WORTH_A_THREAD)
+    threads = min(native.threads(), 1 + n * len(form.nets[0]) // WORTH_A_THREAD)
     tiles = -(-n // form.kernels.TILE)
     ends = [min(n, form.kernels.TILE * (tiles * i // threads)) for i in range(threads + 1)]
     with workers(threads) as run:

@@ -179,13 +179,22 @@ class Networks(Atoms):
     def parameters_(self) -> Parameters:
         return [getattr(self, name) for name in self._names]
 
+    @property
+    def form(self) -> tuple[object, ...]:
+        shapes = tuple(tuple(p.shape[1:]) for p in self.parameters_)
+        kind = type(self.architecture), tuple(vars(self.architecture).items())
+        return type(self), kind, shapes, self.parameters_[0].dtype, self.models
+
     def __len__(self) -> int:
         return len(self.parameters_[0]) // self.models
 
     def _for_loops(self, X: Tensor) -> TwoLayer | None:
         """The architecture, where compiled loops can evaluate it."""
-        here = X.device.type == "cpu" and native.loops() is not None
-        return self.architecture if here and isinstance(self.architecture, TwoLayer) else None
+        plain = X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64) and not X.requires_grad
+        # a subclass may mean something else by its layers
+        if not plain or type(self.architecture) is not TwoLayer or native.loops() is None:
+            return None
+        return self.architecture
 
     def forward(self, X: Tensor) -> Tensor:
         parameters = self.parameters_

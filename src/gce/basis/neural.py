@@ -71,7 +71,7 @@ class TrainedBasis(Basis):
         outputs = len(objective.bound) // models
         nets = [architecture.start(X.shape[1], outputs, own, dtype) for own in rng.members for _ in range(models)]
         start = [torch.stack(column).to(X.device) for column in zip(*nets, strict=True)]
-        if isinstance(last, Networks):
+        if isinstance(last, Networks) and [p.shape for p in last.parameters_] == [p.shape for p in start]:
             start = self.start(start, last.parameters_, n)
         task = Task(architecture, objective.cast(dtype), X[:n], models, rng.rows)
         return Networks(architecture, self._train(task, start, self._schedule(n), _RETRIES), objective.bound, models)
@@ -98,8 +98,11 @@ class TrainedBasis(Basis):
     def _train(self, task: Task, start: Parameters, schedule: Schedule, retries: int) -> Parameters:
         """Train; where an objective turned NaN, train that member again at a tenth of the rate, then give up."""
         train = self._trainer(task.architecture, task.objective, task.X.device)
+        # every try sees the rows in the same order, however long another member's training took
+        order = torch.Generator()
+        order.set_state(task.order.get_state())
         best, failed = train(
-            task.architecture, start, task.objective, task.X, schedule, self._batch(len(task.X)), task.order
+            task.architecture, start, task.objective, task.X, schedule, self._batch(len(task.X)), order
         )
         broken = sorted({net // task.models for net, bad in enumerate(failed) if bad})
         if not broken:
@@ -157,6 +160,8 @@ class Neural(TrainedBasis):
         output layer, are drawn anew. None: 0, on large data 0.95.
     """
 
+    inherits = True
+
     def __init__(
         self,
         hidden: int | None = None,
@@ -197,6 +202,10 @@ class Neural(TrainedBasis):
             raise ValueError(f"activation must be 'relu' or 'tanh', got {self.activation!r}")
         if self.output not in ("hardtanh", "tanh"):
             raise ValueError(f"output must be 'hardtanh' or 'tanh', got {self.output!r}")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1 or None, got {self.batch_size!r}")
+        if self.inherit is not None and not 0 <= self.inherit <= 1:
+            raise ValueError(f"inherit must be in [0, 1] or None, got {self.inherit!r}")
         return TwoLayer(hidden, self.activation, self.output, _by_size(self.gain, rows, 1.0, 0.5))
 
     def epochs(self, rows: int) -> int:
@@ -204,8 +213,6 @@ class Neural(TrainedBasis):
 
     def start(self, fresh: Parameters, last: Parameters, rows: int) -> Parameters:
         share = _by_size(self.inherit, rows, 0.0, 0.95)
-        if not 0 <= share <= 1:
-            raise ValueError(f"inherit must be in [0, 1] or None, got {self.inherit!r}")
         W1, b1, W2, b2 = fresh
         # features pass on, the output layer does not: it ends where most outputs are clamped, and has no slope there
         kept = [share * old + math.sqrt(1 - share**2) * new for old, new in zip(last[:2], (W1, b1), strict=True)]

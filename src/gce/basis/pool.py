@@ -35,7 +35,7 @@ class Pool(Basis):
         self.functions = functions
         self.outputs = outputs
 
-    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams, last: Atoms | None = None) -> PoolAtoms:
+    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams) -> PoolAtoms:
         every = self._evaluated(X)
         beyond = (every.abs() > objective.bound * (1 + 1e-12)).flatten(1).any(1).nonzero().flatten()
         if len(beyond):
