@@ -92,6 +92,7 @@ def test_refused(model, data, extra, words):
         (Neural(output="cut"), "'hardtanh' or 'tanh'"),
         (Neural(inherit=2.0), r"inherit must be in \[0, 1\]"),
         (Neural(batch_size=0), "batch_size must be at least 1"),
+        (Neural(restarts=0), "restarts must be at least 1"),
     ],
 )
 def test_basis_refused(basis, words):

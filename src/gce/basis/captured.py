@@ -42,7 +42,7 @@ class Recorder:
         schedule: Schedule,
         batch_size: int,
         rng: torch.Generator,
-    ) -> tuple[Parameters, list[bool]]:
+    ) -> tuple[Parameters, list[float]]:
         kinds = (type(architecture), dict(vars(architecture)), objective.form, start[0].dtype, X.device)
         key = (kinds, [p.shape for p in (*start, objective.theta, X)], schedule, batch_size)
         if key != self._key:

@@ -5,6 +5,7 @@ Agrees to rounding with :func:`gce.basis.descent.descend`: same starts, same ord
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice, pairwise
@@ -48,7 +49,7 @@ def descend(
     schedule: Schedule,
     batch_size: int,
     rng: torch.Generator,
-) -> tuple[Parameters, list[bool]]:
+) -> tuple[Parameters, list[float]]:
     """Train networks on a linear objective and return each at its best epoch; as :func:`gce.basis.descent.descend`."""
     nets, (h, d), outputs = len(start[0]), start[0].shape[1:], start[2].shape[1]
     slopes = objective.slope.reshape(nets, outputs, -1).numpy()
@@ -70,7 +71,7 @@ def descend(
     parts = best.split([h * d, h, outputs * h, outputs], 1)
     # memory of their own: views of one vector would each be pickled with all of it
     own = (part.clone(memory_format=torch.contiguous_format) for part in parts)
-    return [p.view(q.shape) for p, q in zip(own, start, strict=True)], [net.failed for net in team]
+    return [p.view(q.shape) for p, q in zip(own, start, strict=True)], [net.value for net in team]
 
 
 def _orders(n: int, batch_size: int, epochs: int, rng: torch.Generator) -> Iterator[tuple[Array, int]]:
@@ -173,5 +174,6 @@ class Net:
         return bool(self._state[0])
 
     @property
-    def failed(self) -> bool:
-        return bool(self._state[4])
+    def value(self) -> float:
+        """The objective at its best; NaN where it turned into NaN or infinity on the way."""
+        return math.nan if self._state[4] else float(self._state[1])

@@ -213,10 +213,10 @@ class Descent:
         """Every network is done; waits for the device."""
         return not bool(self.plateau.rate.any())
 
-    def result(self) -> tuple[Parameters, list[bool]]:
-        """Each network at its best epoch, and which of them failed: their objective turned into NaN or infinity."""
+    def result(self) -> tuple[Parameters, list[float]]:
+        """Each network and its objective at its best epoch; NaN where that turned into NaN or infinity on the way."""
         *joined, _ = self._views(self._best.clone())
-        return self.architecture.split(joined), self.plateau.failed.tolist()
+        return self.architecture.split(joined), self.plateau.best.masked_fill(self.plateau.failed, math.nan).tolist()
 
 
 def _owner(piece: Tensor, nets: int) -> Tensor:
@@ -232,8 +232,8 @@ def descend(
     schedule: Schedule,
     batch_size: int,
     rng: torch.Generator,
-) -> tuple[Parameters, list[bool]]:
-    """Train networks on an objective and return each at its best epoch, and which failed; see :class:`Descent`."""
+) -> tuple[Parameters, list[float]]:
+    """Train networks on an objective: each at its best epoch, and its value there; see :class:`Descent`."""
     descent = Descent(architecture, start, objective, X, schedule, batch_size)
     for order in row_orders(len(X), batch_size, schedule.max_epochs, rng):
         descent.epoch(None if order is None else order.to(X.device))

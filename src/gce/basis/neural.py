@@ -27,7 +27,8 @@ FULL_BATCH_ROWS = 4096
 _RETRIES = 2
 
 Number = TypeVar("Number", int, float)
-Trainer = Callable[..., tuple[Parameters, list[bool]]]
+Trained = tuple[Parameters, list[float]]
+Trainer = Callable[..., Trained]
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class TrainedBasis(Basis):
     patience: int
     last_epochs: int
     batch_size: int | None
+    restarts: int
 
     def architecture(self, rows: int) -> Architecture:
         """What is trained on so many rows."""
@@ -68,13 +70,37 @@ class TrainedBasis(Basis):
     def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams, last: Atoms | None = None) -> Networks:
         n, models = objective.rows, len(objective.bound) if self.separate else 1
         architecture, dtype = self.architecture(n), self.dtype(n)
-        outputs = len(objective.bound) // models
-        nets = [architecture.start(X.shape[1], outputs, own, dtype) for own in rng.members for _ in range(models)]
-        start = [torch.stack(column).to(X.device) for column in zip(*nets, strict=True)]
-        if isinstance(last, Networks) and [p.shape for p in last.parameters_] == [p.shape for p in start]:
-            start = self.start(start, last.parameters_, n)
-        task = Task(architecture, objective.cast(dtype), X[:n], models, rng.rows)
-        return Networks(architecture, self._train(task, start, self._schedule(n), _RETRIES), objective.bound, models)
+        start = self._starts(architecture, X, len(objective.bound) // models, models, rng.members, dtype)
+        if isinstance(last, Networks) and last.parameters_[0].shape[1:] == start[0].shape[1:]:
+            old = [p.unflatten(0, (-1, models)).repeat_interleave(self.restarts, 0) for p in last.parameters_]
+            start = self.start(start, [p.flatten(0, 1) for p in old], n)
+        asked = objective.cast(dtype)
+        if self.restarts > 1:
+            asked = asked.select(torch.arange(len(rng.members), device=X.device).repeat_interleave(self.restarts))
+        task = Task(architecture, asked, X[:n], models, rng.rows)
+        trained = self._train(task, start, self._schedule(n), _RETRIES)
+        return Networks(architecture, self._best(*trained, models), objective.bound, models)
+
+    def _starts(
+        self,
+        architecture: Architecture,
+        X: Tensor,
+        outputs: int,
+        models: int,
+        members: list[torch.Generator],
+        dtype: torch.dtype,
+    ) -> Parameters:
+        """Fresh parameters of ``restarts * models`` networks a member."""
+        count = self.restarts * models
+        nets = [architecture.start(X.shape[1], outputs, own, dtype) for own in members for _ in range(count)]
+        return [torch.stack(column).to(X.device) for column in zip(*nets, strict=True)]
+
+    def _best(self, parameters: Parameters, values: list[float], models: int) -> Parameters:
+        """Of each member's tries the one with the least objective, model by model."""
+        by_try = torch.tensor(values).nan_to_num(math.inf).view(-1, self.restarts, models)
+        member, best = torch.arange(len(by_try))[:, None], by_try.argmin(1)
+        apart = [p.unflatten(0, tuple(by_try.shape)) for p in parameters]
+        return [p[member, best, torch.arange(models)].flatten(0, 1) for p in apart]
 
     def _trainer(self, architecture: Architecture, objective: Objective, device: torch.device) -> Trainer:
         """Compiled loops on the CPU, recorded graphs on a GPU, plain tensor operations for all the rest."""
@@ -95,18 +121,18 @@ class TrainedBasis(Basis):
             return self.batch_size
         return n if n <= FULL_BATCH_ROWS else min(max(1024, n // 32), 8192)
 
-    def _train(self, task: Task, start: Parameters, schedule: Schedule, retries: int) -> Parameters:
+    def _train(self, task: Task, start: Parameters, schedule: Schedule, retries: int) -> Trained:
         """Train; where an objective turned NaN, train that member again at a tenth of the rate, then give up."""
         train = self._trainer(task.architecture, task.objective, task.X.device)
         # every try sees the rows in the same order, however long another member's training took
         order = torch.Generator()
         order.set_state(task.order.get_state())
-        best, failed = train(
+        best, values = train(
             task.architecture, start, task.objective, task.X, schedule, self._batch(len(task.X)), order
         )
-        broken = sorted({net // task.models for net, bad in enumerate(failed) if bad})
+        broken = sorted({net // task.models for net, value in enumerate(values) if math.isnan(value)})
         if not broken:
-            return best
+            return best, values
         index = torch.tensor(broken, device=task.X.device)
         by_member, start = ([p.unflatten(0, (-1, task.models)) for p in some] for some in (best, start))
         if retries == 0:
@@ -114,17 +140,20 @@ class TrainedBasis(Basis):
                 "an oracle's loss turned NaN %d times for member(s) %s: the zero function stands in for this round's "
                 "atom; lower the basis' learning_rate or look for huge values in X",
                 _RETRIES + 1,
-                broken,
+                sorted({member // self.restarts for member in broken}),
             )
             for p in by_member:
                 p[index] = 0.0
-            return best
+            return best, values
         slower = replace(schedule, rate=schedule.rate / 10, floor=min(schedule.floor, schedule.rate / 10))
         part = replace(task, objective=task.objective.select(index))
-        again = self._train(part, [p[index].flatten(0, 1) for p in start], slower, retries - 1)
+        again, better = self._train(part, [p[index].flatten(0, 1) for p in start], slower, retries - 1)
         for p, q in zip(by_member, again, strict=True):
             p[index] = q.unflatten(0, (-1, task.models))
-        return best
+        for place, member in enumerate(broken):
+            own = slice(member * task.models, (member + 1) * task.models)
+            values[own] = better[place * task.models : (place + 1) * task.models]
+        return best, values
 
 
 class Neural(TrainedBasis):
@@ -158,6 +187,8 @@ class Neural(TrainedBasis):
     inherit : float or None, default=None
         How much of the hidden layer of a member's last atom its next atom starts from, in [0, 1]; the rest, and the
         output layer, are drawn anew. None: 0, on large data 0.95.
+    restarts : int, default=1
+        Networks that are trained for an atom, side by side; the one with the least objective is taken.
     """
 
     inherits = True
@@ -176,6 +207,7 @@ class Neural(TrainedBasis):
         batch_size: int | None = None,
         gain: float | None = None,
         inherit: float | None = None,
+        restarts: int = 1,
     ) -> None:
         self.hidden = hidden
         self.activation = activation
@@ -189,6 +221,7 @@ class Neural(TrainedBasis):
         self.batch_size = batch_size
         self.gain = gain
         self.inherit = inherit
+        self.restarts = restarts
 
     @property
     def separate(self) -> bool:
@@ -204,6 +237,8 @@ class Neural(TrainedBasis):
             raise ValueError(f"output must be 'hardtanh' or 'tanh', got {self.output!r}")
         if self.batch_size is not None and self.batch_size < 1:
             raise ValueError(f"batch_size must be at least 1 or None, got {self.batch_size!r}")
+        if self.restarts < 1:
+            raise ValueError(f"restarts must be at least 1, got {self.restarts!r}")
         if self.inherit is not None and not 0 <= self.inherit <= 1:
             raise ValueError(f"inherit must be in [0, 1] or None, got {self.inherit!r}")
         return TwoLayer(hidden, self.activation, self.output, _by_size(self.gain, rows, 1.0, 0.5))
@@ -231,7 +266,7 @@ class Neuron(TrainedBasis):
 
     Parameters
     ----------
-    learning_rate, min_learning_rate, patience, last_epochs, max_epochs, batch_size
+    learning_rate, min_learning_rate, patience, last_epochs, max_epochs, batch_size, restarts
         As in :class:`Neural`; a neuron has far to go and nothing to overfit with, so it may take longer steps.
     """
 
@@ -243,6 +278,7 @@ class Neuron(TrainedBasis):
         last_epochs: int = 10,
         max_epochs: int = 200,
         batch_size: int | None = None,
+        restarts: int = 1,
     ) -> None:
         self.learning_rate = learning_rate
         self.min_learning_rate = min_learning_rate
@@ -250,6 +286,7 @@ class Neuron(TrainedBasis):
         self.last_epochs = last_epochs
         self.max_epochs = max_epochs
         self.batch_size = batch_size
+        self.restarts = restarts
 
     def architecture(self, rows: int) -> SingleNeuron:
         return SingleNeuron()
