@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
-    "kernels", "sums", "native", "memory", "losses", "risk", "line_search", "objectives", "streams", "basis",
+    "kernels", "passes", "native", "memory", "losses", "risk", "line_search", "objectives", "streams", "basis",
     "ensemble", "active_set", "algorithms", "callbacks", "fitting", "table", "members", "scoring",
     "settings", "base", "estimators",
 ]  # fmt: skip

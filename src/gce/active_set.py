@@ -234,29 +234,29 @@ class ActiveSet:
     @property
     def _compiled(self) -> bool:
         here = self._cache is not None and self._cache.device.type == "cpu" and self.weights.shape[2] == 1
-        return here and native.sums() is not None
+        return here and native.passes() is not None
 
     def _sum_products(self, gradient: Tensor, first: int, product: Tensor) -> None:
-        sums = native.sums()
-        assert sums is not None
+        passes = native.passes()
+        assert passes is not None
         assert self._cache is not None
         cache, D = self._cache.flatten(2).numpy(), gradient.reshape(len(gradient), -1).numpy()
         product[:, first:] = 0.0
         result = product.numpy()
 
         def one(m: int) -> None:
-            sums.inner_products(cache[m, first : len(self.slots)], D[m], result[m, first:, 0])
+            passes.inner_products(cache[m, first : len(self.slots)], D[m], result[m, first:, 0])
 
         self._each_member(one)
 
     def _sum_outputs(self, coefficients: Tensor, total: Tensor) -> None:
-        sums = native.sums()
-        assert sums is not None
+        passes = native.passes()
+        assert passes is not None
         assert self._cache is not None
         cache, result, w = self._cache.flatten(2).numpy(), total.flatten(1).numpy(), coefficients[..., 0].numpy()
 
         def one(m: int) -> None:
-            sums.combination(cache[m, : len(self.slots)], w[m], result[m])
+            passes.combination(cache[m, : len(self.slots)], w[m], result[m])
 
         self._each_member(one)
 

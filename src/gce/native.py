@@ -32,9 +32,9 @@ def loops() -> ModuleType | None:
 
 
 @cache
-def sums() -> ModuleType | None:
-    """The compiled sums, or None without numba."""
-    return _compiled("gce.sums")
+def passes() -> ModuleType | None:
+    """The compiled passes, or None without numba."""
+    return _compiled("gce.passes")
 
 
 def _compiled(name: str) -> ModuleType | None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gce import native
 
 Array = NDArray[np.float64]
 
@@ -46,21 +50,25 @@ class Standardizer:
         return cls(mean, np.where(varies, spread, 1.0), clip)
 
     def transform(self, X: Array) -> Array:
-        """Scale rows ``(n, d)``, some at a time: temporaries stay in the cache."""
-        out = np.empty(X.shape)
-        for first in range(0, len(X), _ROWS_AT_ONCE):
-            z = np.subtract(X[first : first + _ROWS_AT_ONCE], self.mean, out=out[first : first + _ROWS_AT_ONCE])
-            z *= 1 / self.scale
-            if np.isfinite(self.clip):
-                # beyond 1e9 clips the answer is the clip to the last bit, and fourth powers would overflow at last
-                np.clip(z, -1e9 * self.clip, 1e9 * self.clip, out=z)
-                root = z * (1 / self.clip)
-                root *= root
-                root *= root
-                root += 1
-                z /= np.sqrt(np.sqrt(root, out=root), out=root)
-                np.clip(z, -self.clip, self.clip, out=z)
+        """Scale rows ``(n, d)``."""
+        out, factor, passes = np.empty(X.shape), 1 / self.scale, native.passes()
+        if passes is None or np.isinf(self.clip):
+            for first in range(0, len(X), _ROWS_AT_ONCE):
+                rows = slice(first, first + _ROWS_AT_ONCE)
+                out[rows] = self._squeezed((X[rows] - self.mean) * factor)
+            return out
+        threads = min(native.threads(), 1 + 8 * X.size // native.WORTH_A_THREAD)
+        ends = [len(X) * i // threads for i in range(threads + 1)]
+        with native.workers(threads) as run:
+            run([partial(passes.scaled, X, self.mean, factor, self.clip, out, *part) for part in pairwise(ends)])
         return out
+
+    def _squeezed(self, z: Array) -> Array:
+        if np.isinf(self.clip):
+            return z
+        # beyond 1e9 clips the answer is the clip to the last bit, and fourth powers would overflow at last
+        z = np.clip(z, -1e9 * self.clip, 1e9 * self.clip)
+        return np.clip(z / np.sqrt(np.sqrt(1 + (z / self.clip) ** 4)), -self.clip, self.clip)
 
 
 def share_a_unit(width: Array) -> bool:
