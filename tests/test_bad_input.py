@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 
-from gce import GCEClassifier, GCERegressor, Neural
+from gce import GCEClassifier, GCERegressor, Neural, Neuron
+from gce.basis.network import TwoLayer
 from gce.basis.neural import TrainedBasis
+from gce.streams import RoundStreams
+from helpers import oracle_problem
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 y = X[:, 0] + 1.0
@@ -93,11 +97,14 @@ def test_refused(model, data, extra, words):
         (Neural(inherit=2.0), r"inherit must be in \[0, 1\]"),
         (Neural(batch_size=0), "batch_size must be at least 1"),
         (Neural(restarts=0), "restarts must be at least 1"),
+        (Neuron(restarts=0), "restarts must be at least 1"),
     ],
 )
-def test_basis_refused(basis, words):
+def test_basis_refused(basis, words, monkeypatch):
+    monkeypatch.undo()
+    rows, objective, _ = oracle_problem(TwoLayer(2, "relu", "hardtanh"), 10, 3, 1, members=1)
     with pytest.raises(ValueError, match=words):
-        basis.architecture(rows=100)
+        basis.minimize(objective, rows, rng=RoundStreams(torch.Generator(), [torch.Generator()]))
 
 
 def test_a_bound_that_targets_exceed_is_a_warning(monkeypatch):

@@ -12,8 +12,9 @@ logger = logging.getLogger(__name__)
 #: Outputs are cached while they fit in this many bytes; beyond, atoms are evaluated again when they are needed.
 CACHE_BYTES = 4 * 2**30
 #: Numbers in double precision that a round holds for every member, row and output at its widest point, the line search:
-#: predictions, gradient, direction, their weighed and shifted copies, the losses' temporaries.
-_WORKING = 10
+#: predictions, gradient, direction, their weighed and shifted copies, the losses' temporaries. Measured: 7 to 15, by
+#: problem and by what the allocator had kept (benchmarks/working_memory.py).
+_WORKING = 15
 #: Below this many bytes nobody is asked.
 _SMALL = 2**28
 

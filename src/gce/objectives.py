@@ -156,7 +156,7 @@ class Joint:
     """
 
     def __init__(self, risk: Risk, pred: Tensor, bound: Tensor, start: float) -> None:
-        self.risk, self.pred, self.bound, self.start = risk, pred, bound, start
+        self.risk, self.pred, self.bound = risk, pred, bound
         self.theta = torch.full_like(pred[:, :1, 0], start).logit()
         self._scale = _scale(risk.gradient(pred), bound)[:, 0]
         self._dtype = pred.dtype

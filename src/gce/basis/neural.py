@@ -68,6 +68,7 @@ class TrainedBasis(Basis):
         return torch.float64 if self.batch_size is None and rows <= FULL_BATCH_ROWS else torch.float32
 
     def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams, last: Atoms | None = None) -> Networks:
+        self._check_tries()
         n, models = objective.rows, len(objective.bound) if self.separate else 1
         architecture, dtype = self.architecture(n), self.dtype(n)
         start = self._starts(architecture, X, len(objective.bound) // models, models, rng.members, dtype)
@@ -80,6 +81,12 @@ class TrainedBasis(Basis):
         task = Task(architecture, asked, X[:n], models, rng.rows)
         trained = self._train(task, start, self._schedule(n), _RETRIES)
         return Networks(architecture, self._best(*trained, models), objective.bound, models)
+
+    def _check_tries(self) -> None:
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1 or None, got {self.batch_size!r}")
+        if self.restarts < 1:
+            raise ValueError(f"restarts must be at least 1, got {self.restarts!r}")
 
     def _starts(
         self,
@@ -97,7 +104,7 @@ class TrainedBasis(Basis):
 
     def _best(self, parameters: Parameters, values: list[float], models: int) -> Parameters:
         """Of each member's tries the one with the least objective, model by model."""
-        by_try = torch.tensor(values).nan_to_num(math.inf).view(-1, self.restarts, models)
+        by_try = torch.tensor(values, dtype=torch.float64).nan_to_num(math.inf).view(-1, self.restarts, models)
         member, best = torch.arange(len(by_try))[:, None], by_try.argmin(1)
         apart = [p.unflatten(0, tuple(by_try.shape)) for p in parameters]
         return [p[member, best, torch.arange(models)].flatten(0, 1) for p in apart]
@@ -235,10 +242,6 @@ class Neural(TrainedBasis):
             raise ValueError(f"activation must be 'relu' or 'tanh', got {self.activation!r}")
         if self.output not in ("hardtanh", "tanh"):
             raise ValueError(f"output must be 'hardtanh' or 'tanh', got {self.output!r}")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1 or None, got {self.batch_size!r}")
-        if self.restarts < 1:
-            raise ValueError(f"restarts must be at least 1, got {self.restarts!r}")
         if self.inherit is not None and not 0 <= self.inherit <= 1:
             raise ValueError(f"inherit must be in [0, 1] or None, got {self.inherit!r}")
         return TwoLayer(hidden, self.activation, self.output, _by_size(self.gain, rows, 1.0, 0.5))
