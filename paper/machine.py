@@ -1,0 +1,36 @@
+"""Where and with what a result came about: part of every result file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("greedy-convex-ensemble", "numpy", "scipy", "scikit-learn", "torch", "numba", "xgboost-cpu", "optuna")
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, GPU and versions."""
+    import torch
+
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return {"cpu": _processor(), "cores": os.cpu_count(), "gpu": gpu, "versions": _versions()}
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
