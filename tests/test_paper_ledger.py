@@ -1,7 +1,7 @@
 """The ledger of the paper's experiments: nothing is repeated, nothing is lost."""
 
-import json
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 
@@ -47,7 +47,9 @@ def test_a_line_cut_off_by_a_kill_is_run_again_and_no_other(tmp_path, cut):
         ledger.once(key, counted(calls, key))
     # a missing line feed alone loses nothing
     assert calls == ([] if cut == 1 else KEYS[-1:])
-    assert {json.dumps(key) for key, _ in Ledger(path).items()} == {json.dumps(key) for key in KEYS}
+    found = [key for key, _ in Ledger(path).items()]
+    assert len(found) == len(KEYS)
+    assert all(key in found for key in KEYS)
 
 
 def append(path, worker):
@@ -58,7 +60,7 @@ def append(path, worker):
 
 def test_several_processes_write_whole_lines(tmp_path):
     path = tmp_path / "fits.jsonl"
-    with ProcessPoolExecutor(4) as pool:
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
         list(pool.map(append, [path] * 4, range(4)))
     assert len(Ledger(path)) == 200
     assert len(path.read_text().splitlines()) == 200
