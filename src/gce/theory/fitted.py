@@ -1,0 +1,93 @@
+"""What a report asks of a fitted estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length
+from torch import Tensor, as_tensor
+
+from gce.basis import BASES, Basis, Networks
+from gce.basis.network import TwoLayer
+from gce.ensemble import ConvexEnsemble
+from gce.losses import Loss
+from gce.settings import as_numpy, look_up
+from gce.theory.bounds import exponent
+
+Array = NDArray[np.float64]
+
+
+class Fitted(Protocol):
+    """GCERegressor and GCEClassifier after ``fit``, and whatever else has these."""
+
+    @property
+    def n_jobs(self) -> int | None: ...
+    @property
+    def basis(self) -> str | Basis: ...
+    @property
+    def bound(self) -> Any: ...
+    @property
+    def offset(self) -> Any: ...
+    @property
+    def loss_(self) -> Loss: ...
+    @property
+    def bound_(self) -> Array: ...
+    @property
+    def offset_(self) -> Array: ...
+    @property
+    def ensemble_(self) -> ConvexEnsemble: ...
+    def _scores(self, X: Any) -> Tensor: ...
+    def _checked(self, X: Any) -> Array: ...
+    def _rows(self, X: Array) -> Tensor: ...
+    def _encode_y_val(self, y: Any) -> Array: ...
+
+
+def check_possible(model: Fitted) -> None:
+    """The bounds are for one output and three kinds of loss."""
+    try:
+        exponent(model.loss_)
+    except ValueError as error:
+        raise ValueError(f"a bound report is not possible for this model: {error}") from error
+    if len(model.bound_) != 1:
+        raise ValueError(
+            "a bound report is possible for one output only (squared error, |f - y|^q or the logistic loss), "
+            f"but this model has {len(model.bound_)}: fit one model an output"
+        )
+
+
+def loss_name(loss: Loss) -> str:
+    """What a reader calls a loss that the bounds are for.
+
+    Examples
+    --------
+    >>> from gce.losses import Logistic, Power, Squared
+    >>> loss_name(Squared()), loss_name(Power(1.0)), loss_name(Power(1.5)), loss_name(Logistic())
+    ('squared error', 'absolute error', '|f - y|^1.5', 'logistic loss')
+    """
+    q = exponent(loss)
+    if q is None:
+        return "logistic loss"
+    return {1.0: "absolute error", 2.0: "squared error"}.get(q, f"|f - y|^{q:g}")
+
+
+def costs_of(model: Fitted, X: Any, y: Any) -> tuple[Array, Array]:
+    """Each row's loss, and its target as the loss knows it, ``(n,)`` both."""
+    pred = model._scores(X)
+    target = model._encode_y_val(np.asarray(as_numpy(y)))
+    check_consistent_length(pred, target)
+    if target.shape[1] != 1:
+        raise ValueError(f"y has {target.shape[1]} columns, but the model was fitted to one")
+    cost = model.loss_.value(pred, as_tensor(target, dtype=pred.dtype, device=pred.device))
+    return cost.cpu().numpy(), target[:, 0]
+
+
+def basis_of(model: Fitted) -> Basis:
+    """The basis as it was in the fit: a size that it left to the number of rows is read off the atoms."""
+    basis = look_up("basis", model.basis, BASES, Basis)
+    if basis.get_params().get("hidden", 0) is None:
+        for part in model.ensemble_.parts:
+            if isinstance(part, Networks) and isinstance(part.architecture, TwoLayer):
+                return basis.set_params(hidden=part.architecture.hidden)
+    return basis

@@ -1,0 +1,87 @@
+"""A report's words: what keeps it from being a certificate, and what it rests on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gce.losses import Logistic
+from gce.theory.fitted import Array, Fitted
+
+
+def reservations(model: Fitted, *, exact: bool) -> list[str]:
+    """Why the training column is no certificate.
+
+    Parameters
+    ----------
+    model : Fitted
+    exact : bool
+        The complexity's oracle finds the supremum.
+    """
+    chosen = ["the scaling of the columns"]
+    if isinstance(model.offset, str):
+        chosen.insert(0, "the offset")
+    if model.bound is None and not isinstance(model.loss_, Logistic):
+        chosen.insert(0, "B")
+    listed = " and ".join([", ".join(chosen[:-1]), chosen[-1]] if len(chosen) > 1 else chosen)
+    members = len(model.ensemble_.origin[:, 0].unique())
+    averaged = f" and averaging {members} members cost" if members > 1 else " costs"
+    return [
+        f"The training column is not a certificate: {listed} {'were' if len(chosen) > 1 else 'was'} chosen from these "
+        "rows, but the inequality is for a hull that was fixed before them. So it is with a basis, or a B, that was "
+        "tuned on them.",
+        _of_pools() if exact else _of_trained_atoms(),
+        f"Letting early stopping choose the round{averaged} nothing here: the bound is for every function of the hull "
+        "at once, and an average of such functions is one.",
+    ]
+
+
+def _of_pools() -> str:
+    return (
+        "The complexity is exact for each draw of signs (a pool). If the pool's functions were chosen or trained on "
+        "these rows, that is not counted."
+    )
+
+
+def _of_trained_atoms() -> str:
+    return (
+        "The complexity is a lower estimate: atoms are trained, not optimal, so that the supremum over their class, "
+        "and with it the true bound, may be larger."
+    )
+
+
+def assumptions(model: Fitted, target: Array, target_held_out: Array | None) -> list[str]:
+    """Whether targets ``(n,)`` are where the loss's range says they are."""
+    if isinstance(model.loss_, Logistic):
+        return []
+    bound, offset = float(model.bound_[0]), float(model.offset_[0])
+    words = [f"Every target, also those to come, is assumed within B = {bound:.4g} of the offset {offset:.4g}."]
+    for where, given in (("training", target), ("held-out", target_held_out)):
+        beyond = 0 if given is None else int((np.abs(given - offset) > bound).sum())
+        if given is not None and beyond:
+            words.append(
+                f"WARNING: {beyond} of {len(given)} {where} targets are farther away. The assumption is false, and no "
+                "column is a bound; fit with a larger bound."
+            )
+    return words
+
+
+def vacuous(total: float, largest: float) -> list[str]:
+    """What to say of a sum that exceeds the largest loss there is."""
+    return [] if total < largest else [f"The training column says nothing: no loss is larger than {largest:.4g}."]
+
+
+def about_held_out(X: Array, held_out: Array | None) -> list[str]:
+    """What makes held-out rows ``(m, d)`` a certificate, or how to get one."""
+    if held_out is None:
+        return [
+            "For a certificate keep rows aside that play no part in fitting, tuning or choosing the model, and give "
+            "them as X_held_out and y_held_out."
+        ]
+    words = [
+        "The held-out column is a certificate if those rows played no part in fitting, tuning or choosing the model."
+    ]
+    seen = {row.tobytes() for row in X + 0.0}  # + 0.0 turns -0.0 into 0.0
+    again = sum(row.tobytes() in seen for row in held_out + 0.0)
+    if again:
+        words.append(f"WARNING: {again} of {len(held_out)} held-out rows are also among the training rows.")
+    return words
