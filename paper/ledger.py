@@ -66,7 +66,7 @@ class Ledger:
         """Write one line in one go: O_APPEND keeps lines of several processes whole."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(entry) + "\n"
-        if _cut_off(self.path):
+        if _cut_off(self.path):  # or another process is just writing: an empty line does no harm
             text = "\n" + text
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:

@@ -212,11 +212,11 @@ def test_a_recorded_epoch_is_a_launched_epoch(kind, batch_size):
         return recorder.descend(architecture, start, objective, X, SCHEDULE, batch_size, rng)[0]
 
     with torch.no_grad():
-        first, graph = trained(), recorder._graph
+        first, graph = trained(), recorder._recording._graph
         again = trained()
         assert graph is not None
-        assert recorder._graph is graph  # recorded once
-        recorder._graph = None
+        assert recorder._recording._graph is graph  # recorded once
+        recorder._recording._graph = None
         launched = trained()
     for a, b, c in zip(first, again, launched, strict=True):
         assert torch.equal(a, b)
@@ -246,7 +246,7 @@ def test_what_cannot_be_recorded_is_launched():
         rng = torch.Generator().manual_seed(1)
         with torch.no_grad():
             results.append(recorder.descend(architecture, start, objective, X, SCHEDULE, 70, rng)[0])
-        assert (recorder._graph is None) == (objective is waiting)
+        assert (recorder._recording._graph is None) == (objective is waiting)
         assert torch.cuda.current_stream() == before
     for a, b in zip(*results, strict=True):
         torch.testing.assert_close(a, b)

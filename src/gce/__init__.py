@@ -4,7 +4,14 @@ from gce import losses
 from gce.algorithms import Algorithm, AwayStep, Blended, FrankWolfe, NonlinearGreedy, Pairwise, Step
 from gce.basis import Basis, Neural, Neuron, Pool
 from gce.ensemble import ConvexEnsemble
-from gce.estimators import GCEClassifier, GCERegressor
+from gce.estimators import (
+    GCEClassifier,
+    GCERegressor,
+    NGCEClassifier,
+    NGCERegressor,
+    NNClassifier,
+    NNRegressor,
+)
 from gce.line_search import Brent, Exact, LineSearch, OpenLoop
 
 __version__ = "0.1.0"
@@ -21,6 +28,10 @@ __all__ = [
     "GCEClassifier",
     "GCERegressor",
     "LineSearch",
+    "NGCEClassifier",
+    "NGCERegressor",
+    "NNClassifier",
+    "NNRegressor",
     "Neural",
     "Neuron",
     "NonlinearGreedy",

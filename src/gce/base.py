@@ -1,11 +1,8 @@
-"""What the regressor and the classifier share: from a user's table to a fit, and back to predictions."""
+"""What all models share: from a user's table to a problem, and back to predictions."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from importlib.util import find_spec
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -21,22 +18,17 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from gce import scoring as answers
-from gce.algorithms import ALGORITHMS, Algorithm
-from gce.basis import BASES, Basis
-from gce.callbacks import Callback, EarlyStopping, Log, Progress, TimeLimit
-from gce.fitting import Fit, Method, Metric, Problem
-from gce.line_search import LINE_SEARCHES, LineSearch
+from gce.ensemble import ConvexEnsemble
+from gce.fitting import Metric, Problem
 from gce.losses import Loss
 from gce.members import Members, from_splits, splits_for, with_validation
 from gce.native import limited
 from gce.settings import (
     as_bound,
     as_numpy,
-    check_count,
     check_number,
     draw_seed,
     find_device,
-    look_up,
     support_first,
     taken,
 )
@@ -49,57 +41,40 @@ Array = NDArray[np.float64]
 _ROWS_AT_ONCE = 65_536
 
 
-class GreedyConvexEnsemble(BaseEstimator):
-    """A greedy convex ensemble, whatever its task: see its subclasses."""
+Learn = Callable[[Problem, Metric | None, Streams], None]
 
-    def __init__(
-        self,
-        *,
-        algorithm: str | Algorithm = "pairwise",
-        loss: str | Loss = "auto",
-        basis: str | Basis = "neural",
-        bound: float | ArrayLike | None = None,
-        offset: float | str = "auto",
-        line_search: str | LineSearch = "exact",
-        scale: str = "auto",
-        clip: float | None = 4.0,
-        max_atoms: int = 100,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        cv: Any = "auto",
-        validation_fraction: float | None = 0.2,
-        n_iter_no_change: int | None = 20,
-        scoring: Any = None,
-        time_limit: float | None = None,
-        device: str = "cpu",
-        n_jobs: int | None = None,
-        callbacks: Iterable[Callback] | None = None,
-        verbose: bool | str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.loss = loss
-        self.basis = basis
-        self.bound = bound
-        self.offset = offset
-        self.line_search = line_search
-        self.scale = scale
-        self.clip = clip
-        self.max_atoms = max_atoms
-        self.max_iter = max_iter
-        self.tol = tol
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.scoring = scoring
-        self.time_limit = time_limit
-        self.device = device
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.random_state = random_state
+
+class ConvexModel(BaseEstimator):
+    """A convex combination of models around an offset, whatever its task and however it is learned.
+
+    Parameters
+    ----------
+    loss, bound, offset, scale, clip, cv, validation_fraction, scoring, device, n_jobs, random_state
+        See the subclasses, whose signatures they belong to.
+    """
+
+    loss: str | Loss
+    bound: float | ArrayLike | None
+    offset: float | str
+    scale: str
+    clip: float | None
+    cv: Any
+    validation_fraction: float | None
+    scoring: Any
+    device: str
+    n_jobs: int | None
+    random_state: Any
+    ensemble_: ConvexEnsemble
+
+    # What the ways of learning do differently.
+
+    def _prepared(self) -> Learn:
+        """What is called with the problem: parameters are checked, and clocks started, before any data is touched."""
+        raise NotImplementedError
+
+    def _resumes(self) -> bool:
+        """Whether this fit goes on from the last one."""
+        return False
 
     # What the two tasks do differently.
 
@@ -143,10 +118,9 @@ class GreedyConvexEnsemble(BaseEstimator):
         -------
         self
         """
-        limits = self._check_limits()
-        time_limit = None if self.time_limit is None else TimeLimit(self.time_limit)
+        self._check_table()
+        learn, resume = self._prepared(), self._resumes()
         X, y = as_numpy(X), as_numpy(y)
-        resume = self.warm_start and hasattr(self, "_fit")
         several = self.__sklearn_tags__().target_tags.multi_output
         checks = {"dtype": np.float64, "order": "C", "multi_output": several, "y_numeric": is_regressor(self)}
         X, y = validate_data(self, X, y, reset=not resume, **checks)
@@ -160,30 +134,19 @@ class GreedyConvexEnsemble(BaseEstimator):
         members, X_all, target_all = self._members(
             X, target, codes, weight, kept, seed, self._check_validation(X_val, y_val, sample_weight_val)
         )
-        method = self._method(Streams(seed, members.names))
         with torch.no_grad(), torch_threads(self.n_jobs), limited(self.n_jobs):
             if not resume:
-                self._start(X, weight, target, len(members.names), seed)
-            elif self._fit.members != len(members.names):
-                raise ValueError(
-                    f"warm_start goes on with {self._fit.members} members, but cv now gives {len(members.names)}"
-                )
+                self._start(X, weight, target, seed)
             problem, metric = self._problem(X_all, target_all, members, sample_weight is not None)
-            self._run(problem, method, metric, limits, [time_limit] if time_limit else [])
+            learn(problem, metric, Streams(seed, members.names))
         return self
 
-    def _check_limits(self) -> tuple[int, int]:
-        check_number("tol", self.tol, 0)
-        if self.n_iter_no_change is not None:
-            check_count("n_iter_no_change", self.n_iter_no_change, 1)
-        if self.time_limit is not None:
-            check_number("time_limit", self.time_limit, 0)
+    def _check_table(self) -> None:
         if self.clip is not None and not check_number("clip", self.clip, 0) > 0:
             raise ValueError(f"clip must be positive or None, got {self.clip!r}")
         if self.scale not in ("auto", "each", "common"):
             raise ValueError(f"scale must be 'auto', 'each' or 'common', got {self.scale!r}")
         find_device(self.device)
-        return check_count("max_iter", self.max_iter, 1), check_count("max_atoms", self.max_atoms, 1)
 
     def _check_validation(self, X_val: Any, y_val: Any, weight_val: Any) -> tuple[Array, Array, Array] | None:
         """Rows given for validation, encoded as the training rows are."""
@@ -230,15 +193,7 @@ class GreedyConvexEnsemble(BaseEstimator):
                     )
         return members, X, target
 
-    def _method(self, streams: Streams) -> Method:
-        return Method(
-            look_up("algorithm", self.algorithm, ALGORITHMS, Algorithm),
-            look_up("basis", self.basis, BASES, Basis),
-            look_up("line_search", self.line_search, LINE_SEARCHES, LineSearch),
-            streams,
-        )
-
-    def _start(self, X: Array, weight: Array, target: Array, members: int, seed: int) -> None:
+    def _start(self, X: Array, weight: Array, target: Array, seed: int) -> None:
         """What a fit settles once: scaling, loss, the hull's centre and bound."""
         self._seed = seed
         self.table_ = Standardizer.fit(X, weight, np.inf if self.clip is None else float(self.clip), self.scale)
@@ -248,10 +203,13 @@ class GreedyConvexEnsemble(BaseEstimator):
             centre = self.loss_.start(y, torch.from_numpy(weight))
         else:
             centre = torch.full((target.shape[1],), check_number("offset", self.offset, -np.inf), dtype=torch.float64)
-        bound = self._default_bound(y, centre) if self.bound is None else as_bound(self.bound, target.shape[1])
+        self.offset_, self.bound_ = centre.numpy(), self._reach(y, weight, centre).numpy()
+
+    def _reach(self, y: Tensor, weight: Array, centre: Tensor) -> Tensor:
+        """The hull's bound for each output, ``(k,)``."""
+        bound = self._default_bound(y, centre) if self.bound is None else as_bound(self.bound, y.shape[1])
         self._warn_of_bound(y, centre, bound)
-        self.offset_, self.bound_ = centre.numpy(), bound.numpy()
-        self._fit = Fit(members, EarlyStopping(self.n_iter_no_change, self.tol))
+        return bound
 
     def _warn_of_bound(self, y: Tensor, offset: Tensor, bound: Tensor) -> None:
         """Say where the hull cannot reach the targets; nothing to say for classes."""
@@ -285,31 +243,6 @@ class GreedyConvexEnsemble(BaseEstimator):
         """Encoded targets as the user knows them, for scorers."""
         raise NotImplementedError
 
-    def _run(
-        self,
-        problem: Problem,
-        method: Method,
-        metric: Metric | None,
-        limits: tuple[int, int],
-        callbacks: list[Callback],
-    ) -> None:
-        max_iter, max_atoms = limits
-        max_calls = np.inf if method.basis.exact else max_atoms
-        self._fit.stopping.n_iter_no_change, self._fit.stopping.tol = self.n_iter_no_change, self.tol
-        with ExitStack() as stack:
-            watchers: list[Callback] = [*callbacks, *(self.callbacks or ()), Log()]
-            if self._shows_progress():
-                watchers.append(stack.enter_context(Progress(int(min(max_iter, max_calls)))))
-            self._fit.run(problem, method, max_iter=max_iter, max_calls=max_calls, metric=metric, callbacks=watchers)
-        self.history_ = self._fit.history
-        self.n_iter_ = self._fit.rounds
-        self.ensemble_ = self._fit.ensemble(problem.offset, problem.bound)
-
-    def _shows_progress(self) -> bool:
-        if self.verbose == "auto":
-            return sys.stderr.isatty() and find_spec("rich") is not None
-        return bool(self.verbose)
-
     # Predicting.
 
     def _checked(self, X: Any) -> Array:
@@ -325,12 +258,3 @@ class GreedyConvexEnsemble(BaseEstimator):
         with torch.no_grad(), limited(self.n_jobs):
             blocks = (X[first : first + _ROWS_AT_ONCE] for first in range(0, len(X), _ROWS_AT_ONCE))
             return torch.cat([self.ensemble_(self._rows(block)) for block in blocks])
-
-    def _staged_scores(self, X: Any) -> Iterator[Tensor]:
-        """Raw scores after each round, each member standing still from its best round on."""
-        rows = self._rows(self._checked(X))
-        with torch.no_grad(), limited(self.n_jobs):
-            ensemble, path = self._fit.stages(self.ensemble_.offset, self.ensemble_.bound)
-            outputs = ensemble.outputs(rows)
-        for weights in path:
-            yield ensemble.offset + torch.einsum("ak,ank->nk", weights.expand(-1, outputs.shape[2]), outputs)

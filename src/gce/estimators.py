@@ -1,26 +1,21 @@
-"""scikit-learn's contract for the two tasks, and nothing else."""
+"""scikit-learn's contract: a task and a way of learning, together, and nothing else."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from gce.base import Array, GreedyConvexEnsemble
-from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss
-from gce.scoring import class_codes, scores
-from gce.settings import look_up
-from gce.table import one_hot
+from gce.base import Array
+from gce.greedy import GreedyConvexEnsemble
+from gce.jointly import NeuralNetwork, NonGreedyConvexEnsemble
+from gce.scoring import class_codes
+from gce.tasks import Classification, Regression
 
-_PARAMETERS = """
+_GREEDY = """
     Every round asks the basis for the model that points best downhill, chooses which weights move and how far, and
     stops when the rows held out no longer improve. Scores never leave ``offset_ +- bound_``.
 
@@ -90,121 +85,113 @@ _PARAMETERS = """
     table_ : Standardizer
 """
 
+_TRAINED = """
+    learning_rate, min_learning_rate : float, default=%(rate)s, 1e-5
+        Adam's first rate, and the floor of its schedule.
+    patience : int, default=10
+        Epochs without progress of the training risk after which the rate is divided by 10.
+    last_epochs : int, default=10
+        Epochs at the floor.
+    max_epochs : int, optional
+        Default: 500, on large data (beyond 4,096 training rows) 100.
+    batch_size : int, optional
+        Default: all rows, in float64; on large data n/32 rows but between 1,024 and 8,192, in float32. A number:
+        mini-batches of that size, in float32.
+    weight_decay : float, default=%(decay)s
+        Half of it times the squared length of the networks' parameters is added to the risk, which is measured in units
+        of the best constant's: one value means the same whatever the unit of ``y``.
+    scale, clip
+        As in :class:`GCERegressor`.
+    cv : None, "auto", int, splitter or iterable of (train, test), default=None
+        None: one hold-out, as in the paper. Otherwise one member a split, trained at once and averaged.
+    validation_fraction : float or None, default=0.2
+        Share held out where ``cv`` is None: the best epoch is the one best there. None trains on all rows and keeps the
+        epoch of the least training risk.
+    n_iter_no_change : int or None, default=50
+        Epochs without a better validation value after which a member is done; None waits for the schedule's end.
+    scoring : str or callable, optional
+        What to watch on held-out rows: any scikit-learn scorer. Default: the loss.
+    time_limit : float, optional
+        Seconds after which training stops with the best epoch so far.
+    device, n_jobs, random_state
+        As in :class:`GCERegressor`.
 
-def _documented(**parts: str) -> Any:
+    Attributes
+    ----------
+    ensemble_ : ConvexEnsemble
+    history_ : list of dict
+        One an epoch: ``epoch``, ``risk`` (running over the epoch where there are mini-batches), ``validation``,
+        ``seconds``; means over members, whose own values are lists in ``members``.
+    n_iter_ : int
+        Epochs run.
+    offset_, bound_ : array of shape (k,)
+    loss_ : Loss
+    table_ : Standardizer
+"""
+
+_NONGREEDY = """
+    ``n_atoms`` networks and their weights are one model, trained by Adam: what a greedy ensemble is compared with where
+    the number of atoms is known. Weights stay on the simplex at every step, scores in ``offset_ +- bound_``.
+
+    Parameters
+    ----------
+    n_atoms : int, default=100
+    hidden : int, default=10
+        Hidden units of an atom.
+    coefficients : {"absolute", "softmax"}, default="absolute"
+        Weights as functions of free numbers: ``(1/k + |v_i|) / (1 + sum |v|)``, or a softmax (which the paper found not
+        to work well).
+    loss, bound, offset
+        As in :class:`%(greedy)s`.
+    activation : {"relu", "tanh"}, default="relu"
+    output : {"hardtanh", "tanh"}, default="hardtanh"\
+"""
+
+_NETWORK = """
+    One two-layer network, its outputs not bounded, regularised by weight decay: the paper's baseline.
+
+    Parameters
+    ----------
+    hidden : int, default=1000
+    loss, offset
+        As in :class:`%(greedy)s`.
+    activation : {"relu", "tanh"}, default="relu"\
+"""
+
+
+def _documented(text: str, **parts: str) -> Any:
     def add(cls: type) -> type:
-        cls.__doc__ = (cls.__doc__ or "") + _PARAMETERS % parts
+        cls.__doc__ = (cls.__doc__ or "") + text % parts
         return cls
 
     return add
 
 
 @_documented(
+    _GREEDY,
     loss='{"auto", "squared_error", "absolute_error", "pseudo_huber", "quantile"} or Loss',
     loss_doc='"auto" is "squared_error". Parameters go with objects: ``gce.losses.Quantile(0.9)``.',
     bound="4/3 of the farthest target's distance from the offset, for each output",
     offset=" (the weighted mean for squared error)",
 )
-class GCERegressor(RegressorMixin, GreedyConvexEnsemble):
+class GCERegressor(Regression, GreedyConvexEnsemble):
     """Regression by a greedy convex ensemble, for one target or several."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def _encode_y(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
-        self._one_dimensional = y.ndim == 1
-        return self._encode_y_val(y), None
-
-    def _encode_y_val(self, y: Any) -> Array:
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        if y.ndim > 2:
-            raise ValueError(f"y must be of shape (n,) or (n, k), got {y.shape}")
-        return y[:, None] if y.ndim == 1 else y
-
-    def _decode(self, target: Array) -> NDArray[Any]:
-        return target[:, 0] if target.shape[1] == 1 else target
-
-    def _pick_loss(self, outputs: int) -> Loss:
-        return look_up("loss", "squared_error" if self.loss == "auto" else self.loss, REGRESSION, Loss)
-
-    def _default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
-        reach = 4 / 3 * (y - offset).abs().amax(0)
-        return torch.where(reach > 0, reach, 1.0)
-
-    def _warn_of_bound(self, y: Tensor, offset: Tensor, bound: Tensor) -> None:
-        beyond = ((y - offset).abs() > bound).any(1)
-        if beyond.any():
-            warnings.warn(
-                f"{int(beyond.sum())} of {len(y)} targets lie farther from the offset {offset.tolist()} than "
-                f"bound={bound.tolist()}: the hull cannot reach them",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def predict(self, X: Any) -> Array:
-        """Predict the target, ``(n,)`` or ``(n, k)`` as ``y`` was given."""
-        return self._answer(self._scores(X))
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predictions after each round, each member standing still from its best round on."""
         for pred in self._staged_scores(X):
             yield self._answer(pred)
 
-    def _answer(self, pred: Tensor) -> Array:
-        answer = self.loss_.predict(pred).cpu().numpy()
-        return answer[:, 0] if self._one_dimensional else answer
-
 
 @_documented(
+    _GREEDY,
     loss='{"auto", "log_loss"} or Loss',
     loss_doc='"auto" is "log_loss": logistic with one score for two classes, cross-entropy for more.',
     bound="10",
     offset=" (the classes' log-odds)",
 )
-class GCEClassifier(ClassifierMixin, GreedyConvexEnsemble):
+class GCEClassifier(Classification, GreedyConvexEnsemble):
     """Classification by a greedy convex ensemble, for two classes or more."""
-
-    def _encode_y(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only, {self.classes_.tolist()}: a classifier needs samples of at least 2 classes"
-            )
-        return one_hot(codes, len(self.classes_)), codes
-
-    def _encode_y_val(self, y: Any) -> Array:
-        y = column_or_1d(y, warn=True)
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y_val has classes that y lacks: {unknown.tolist()}")
-        return one_hot(np.searchsorted(self.classes_, y), len(self.classes_))
-
-    def _decode(self, target: Array) -> NDArray[Any]:
-        return self.classes_[target[:, 0].astype(np.intp) if target.shape[1] == 1 else target.argmax(1)]
-
-    def _pick_loss(self, outputs: int) -> Loss:
-        known: dict[str, Loss] = {"log_loss": Logistic() if outputs == 1 else CrossEntropy()}
-        return look_up("loss", "log_loss" if self.loss == "auto" else self.loss, known, Loss)
-
-    def _default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
-        return torch.full_like(offset, 10.0)
-
-    def decision_function(self, X: Any) -> Array:
-        """Raw scores: ``(n,)`` log-odds of ``classes_[1]`` for two classes, ``(n, k)`` for more."""
-        return scores(self._scores(X))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, ``(n, classes)``."""
-        pred = self._scores(X)
-        return self.loss_.predict(pred).cpu().numpy()
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row, ``(n,)``."""
-        codes = class_codes(self._scores(X))
-        return self.classes_[codes]
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Classes predicted after each round, each member standing still from its best round on."""
@@ -215,3 +202,31 @@ class GCEClassifier(ClassifierMixin, GreedyConvexEnsemble):
         """Class probabilities after each round."""
         for pred in self._staged_scores(X):
             yield self.loss_.predict(pred).cpu().numpy()
+
+
+@_documented(_NONGREEDY + _TRAINED, greedy="GCERegressor", rate="1e-2", decay="0")
+class NGCERegressor(Regression, NonGreedyConvexEnsemble):
+    """Regression by a convex ensemble of a given size, trained all at once, for one target or several."""
+
+
+@_documented(_NONGREEDY + _TRAINED, greedy="GCEClassifier", rate="1e-2", decay="0")
+class NGCEClassifier(Classification, NonGreedyConvexEnsemble):
+    """Classification by a convex ensemble of a given size, trained all at once, for two classes or more."""
+
+
+@_documented(_NETWORK + _TRAINED, greedy="GCERegressor", rate="1e-3", decay="1e-4")
+class NNRegressor(Regression, NeuralNetwork):
+    """Regression by a plain two-layer network with an l2 penalty, for one target or several."""
+
+    def _reach(self, y: Tensor, weight: Array, centre: Tensor) -> Tensor:
+        share = torch.from_numpy(weight / weight.sum())
+        spread = (share[:, None] * (y - centre).square()).sum(0).sqrt()
+        return torch.where(spread > 0, spread, 1.0)
+
+
+@_documented(_NETWORK + _TRAINED, greedy="GCEClassifier", rate="1e-3", decay="1e-4")
+class NNClassifier(Classification, NeuralNetwork):
+    """Classification by a plain two-layer network with an l2 penalty, for two classes or more."""
+
+    def _reach(self, y: Tensor, weight: Array, centre: Tensor) -> Tensor:
+        return torch.ones_like(centre)

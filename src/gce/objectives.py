@@ -13,18 +13,19 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor
 
+from gce.coefficients import Coefficients
 from gce.line_search import Exact
 from gce.risk import Risk
 
 
-class Objective(Protocol):
-    """A functional of the outputs of ``M`` atoms on ``n`` training rows.
+class Trainable(Protocol):
+    """What networks can be trained on: a functional of their outputs on ``n`` training rows, with its slopes.
 
     Attributes
     ----------
     bound : Tensor of shape (k,)
     theta : Tensor of shape (M, e)
-        First values of the objective's own numbers, learned beside the atom (none for a linear objective).
+        First values of the objective's own numbers, learned beside the networks (none for a linear objective).
     """
 
     bound: Tensor
@@ -39,33 +40,28 @@ class Objective(Protocol):
 
         Parameters
         ----------
-        unit : Tensor of shape (M, k, b)
-            Unit outputs, rows last.
+        unit : Tensor of shape (M, K, b)
+            Unit outputs of all of a member's networks, rows last: ``K = k``, or ``A k`` where ``A`` atoms are trained
+            at once.
         theta : Tensor of shape (M, e)
         rows : slice
             Which ``b`` rows they are.
 
         Returns
         -------
-        terms : Tensor of shape (M, k, b) or (M, 1, 1)
+        terms : Tensor of shape (M, K, b) or (M, 1, 1)
             What adds up to the value: by output and row where the objective is such a sum. Adding up is left to the
             caller, who may do it once for many batches.
-        slope : Tensor of shape (M, k, b)
+        slope : Tensor of shape (M, K, b)
             Derivative in ``unit``.
         theta_slope : Tensor of shape (M, e)
         """
 
-    def permuted(self, order: Tensor) -> Objective:
+    def permuted(self, order: Tensor) -> Self:
         """The same objective with its rows in another order."""
 
-    def score(self, outs: Tensor) -> Tensor:
-        """Value for each member of each of ``A`` known outputs ``(A, n, k)``, shape ``(M, A)``; not scaled."""
-
-    def select(self, members: Tensor) -> Objective:
-        """The objective of some members only."""
-
-    def cast(self, dtype: torch.dtype) -> Objective:
-        """The same objective for an oracle that works in ``dtype``."""
+    def cast(self, dtype: torch.dtype) -> Self:
+        """The same objective for networks in ``dtype``."""
 
     @property
     def form(self) -> object:
@@ -76,6 +72,16 @@ class Objective(Protocol):
 
     def load(self, other: Self) -> None:
         """Become another objective of the same shapes, in the same memory."""
+
+
+class Objective(Trainable, Protocol):
+    """What an oracle minimises: one atom a member."""
+
+    def score(self, outs: Tensor) -> Tensor:
+        """Value for each member of each of ``A`` known outputs ``(A, n, k)``, shape ``(M, A)``; not scaled."""
+
+    def select(self, members: Tensor) -> Self:
+        """The objective of some members only."""
 
 
 class Linear:
@@ -213,6 +219,75 @@ class Joint:
         self.risk.load(other.risk)
         self.pred.copy_(other.pred)
         self._scale.copy_(other._scale)
+
+
+class Mixture:
+    """``R(sum_i alpha_i g_i)`` over all atoms and their weights at once: the non-greedy ensemble.
+
+    Values are divided by the risk of the offset alone: one learning rate and one weight decay fit targets of any unit.
+
+    Parameters
+    ----------
+    risk : Risk
+    bound : Tensor of shape (k,)
+    atoms : int
+    coefficients : Coefficients
+        What weights are as functions of ``theta``.
+    """
+
+    def __init__(self, risk: Risk, bound: Tensor, atoms: int, coefficients: Coefficients) -> None:
+        self.risk, self.bound, self.atoms, self.coefficients = risk, bound, atoms, coefficients
+        self.theta = coefficients.start(atoms).to(bound.device).repeat(len(risk.weight), 1)
+        nothing = bound.new_zeros(len(risk.weight), 1, len(bound)).expand(-1, len(risk.y), -1)
+        alone = risk.value(nothing)
+        #: What values are divided by, ``(M,)``.
+        self.unit = torch.where(alone > 0, alone, 1.0)
+
+    @property
+    def rows(self) -> int:
+        return len(self.risk.y)
+
+    def combined(self, unit: Tensor, theta: Tensor) -> Tensor:
+        """Scores ``(M, b, k)`` in float64, measured from the offset, of unit outputs ``(M, A k, b)``."""
+        alpha = self.coefficients.weights(theta)
+        by_atom = unit.unflatten(1, (self.atoms, -1)).flatten(2)
+        mixed = torch.bmm(alpha[:, None], by_atom)[:, 0].unflatten(1, (len(self.bound), -1))
+        return self.bound * mixed.transpose(1, 2).double()
+
+    def batch(self, unit: Tensor, theta: Tensor, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
+        risk, pred = self.risk.rows(rows), self.combined(unit, theta)
+        value = risk.value(pred) / self.unit
+        slope = risk.gradient(pred) * self.bound / self.unit[:, None, None]
+        # every atom is pulled the same way, each by its weight
+        shared = slope.transpose(1, 2).flatten(1).to(unit.dtype)
+        by_atom = unit.unflatten(1, (self.atoms, -1)).flatten(2)
+        alpha = self.coefficients.weights(theta)
+        theta_slope = self.coefficients.pull(theta, torch.bmm(by_atom, shared[..., None])[..., 0])
+        return value[:, None, None], (alpha[..., None] * shared[:, None]).view(unit.shape), theta_slope
+
+    def permuted(self, order: Tensor) -> Mixture:
+        other = copy(self)
+        other.risk = self.risk.rows(order)
+        return other
+
+    def cast(self, dtype: torch.dtype) -> Mixture:
+        other = copy(self)
+        other.theta = self.theta.to(dtype)
+        return other
+
+    @property
+    def form(self) -> object:
+        kind = type(self.coefficients), self.atoms
+        return type(self), kind, type(self.risk.loss), self.risk.loss.get_params(), self.bound.tolist()
+
+    def copy(self) -> Mixture:
+        other = copy(self)
+        other.risk, other.unit = self.risk.copy(), self.unit.clone()
+        return other
+
+    def load(self, other: Mixture) -> None:
+        self.risk.load(other.risk)
+        self.unit.copy_(other.unit)
 
 
 def _scale(gradient: Tensor, bound: Tensor, separate: bool = False) -> Tensor:

@@ -35,7 +35,8 @@ def serves(architecture: Architecture, objective: Objective, device: torch.devic
     """Whether compiled loops can train this; otherwise tensor operations do."""
     return (
         device.type == "cpu"
-        and type(architecture) is TwoLayer  # a subclass may mean something else
+        and isinstance(architecture, TwoLayer)
+        and architecture.compiled
         and type(objective) is Linear
         and native.loops() is not None
     )

@@ -7,8 +7,9 @@ epoch can be recorded once and replayed (:mod:`gce.basis.captured`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from sklearn.utils import gen_even_slices
@@ -16,7 +17,7 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from gce.basis.network import Architecture, Parameters
-from gce.objectives import Objective
+from gce.objectives import Trainable
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 _PIECE = 1024
@@ -37,6 +38,10 @@ class Schedule:
     max_epochs : int
     progress : float
         Least relative improvement that counts as progress (any improvement is kept).
+    decay : float
+        ``decay / 2`` times the squared length of a network's parameters is added to its objective.
+    watch_patience : float
+        Epochs without a better value on watched rows after which a network is done.
     """
 
     rate: float
@@ -45,6 +50,8 @@ class Schedule:
     last_epochs: int
     max_epochs: int
     progress: float = 1e-4
+    decay: float = 0.0
+    watch_patience: float = math.inf
 
 
 class Plateau:
@@ -85,6 +92,20 @@ class Plateau:
         return improved
 
 
+class Watch(Protocol):
+    """What chooses the best epoch in place of the training objective: rows held out."""
+
+    def __call__(self, forward: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
+        """Each member's value, ``(M,)``.
+
+        Parameters
+        ----------
+        forward : callable
+            From rows ``(b, d)`` to unit outputs ``(M, K, b)`` of the networks as they stand.
+        theta : Tensor of shape (M, e)
+        """
+
+
 class Descent:
     """Networks in training: one flat vector of parameters, Adam's means, the plateaus.
 
@@ -92,22 +113,32 @@ class Descent:
     ----------
     start : list of Tensor
         Parameters with leading dimension ``nets``.
-    objective : Objective
+    objective : Trainable
         Of as many members as divide ``nets``.
     X : Tensor of shape (n, d)
     batch_size : int
         ``n`` or more: full-batch steps, and an epoch's value is exact for the parameters it belongs to. Less: shuffled
         mini-batches, and the value is the running one of the epoch.
+    watch : Watch, optional
+        The best epoch is the one it values least. Default: the one whose training objective is least.
+
+    Attributes
+    ----------
+    value : Tensor of shape (nets,)
+        The last epoch's training objective.
+    watched : Tensor of shape (M,)
+        What the watch last said.
     """
 
     def __init__(
         self,
         architecture: Architecture,
         start: Parameters,
-        objective: Objective,
+        objective: Trainable,
         X: Tensor,
         schedule: Schedule,
         batch_size: int,
+        watch: Watch | None = None,
     ) -> None:
         self.architecture, self.objective = architecture, objective
         self.nets, self.full = len(start[0]), batch_size >= len(X)
@@ -127,9 +158,12 @@ class Descent:
         self._shrink = {size: torch.tensor(size / len(X), dtype=torch.float32, device=X.device) for size in sizes}
         self._X = architecture.extend(X.to(self._flat.dtype))
         self.plateau = Plateau(self.nets, schedule, X.device)
+        self.value = torch.full_like(self.plateau.best, math.inf)
+        self.watched = self.value.new_full((len(objective.theta),), math.inf)
+        self._watch, self._least, self._stale = watch, self.watched.clone(), torch.zeros_like(self.watched)
         self._set_rates()
 
-    def load(self, start: Parameters, objective: Objective, X: Tensor) -> None:
+    def load(self, start: Parameters, objective: Trainable, X: Tensor) -> None:
         """Begin anew, in the same memory, with other parameters, objective and rows of the same shapes."""
         joined, _ = self.architecture.join(start)
         self.objective.load(objective)
@@ -138,6 +172,8 @@ class Descent:
         self._X.copy_(self.architecture.extend(X.to(self._X.dtype)))
         for state in (self._mean, self._square, self._steps):
             state.zero_()
+        self._least.fill_(math.inf)
+        self._stale.zero_()
         self.plateau.reset()
         self._set_rates()
 
@@ -161,14 +197,34 @@ class Descent:
         return value.sum(1) if models == 1 else value.expand(-1, models).flatten()
 
     def _note(self, terms: list[Tensor]) -> None:
-        improved = self.plateau.update(self._value(terms))
+        self.value.copy_(self._value(terms))
+        improved = self.plateau.update(self.value)
+        if self._watch is not None:
+            improved = self._chosen(self._watch)
         torch.where(improved[self._net], self._flat, self._best, out=self._best)
         self._set_rates()
+
+    def _chosen(self, watch: Watch) -> Tensor:
+        """Which networks, ``(nets,)``, the watch values less than ever before; those it gave up on are done."""
+        *joined, theta = self._views(self._flat)
+
+        def forward(X: Tensor) -> Tensor:
+            unit, _ = self.architecture.forward(joined, self.architecture.extend(X))
+            return unit.view(len(theta), -1, unit.shape[2])
+
+        self.watched.copy_(watch(forward, theta))
+        better = self.watched < self._least
+        torch.where(better, self.watched, self._least, out=self._least)
+        self._stale.add_(1).masked_fill_(better, 0.0)
+        stop = self._stale >= self.plateau.schedule.watch_patience
+        each = self.nets // len(better)
+        self.plateau.rate.masked_fill_(stop.repeat_interleave(each), 0.0)
+        return better.repeat_interleave(each)
 
     def _set_rates(self) -> None:
         self._rate.copy_(self.plateau.rate[self._net]).mul_(self._learned)
 
-    def _slopes(self, objective: Objective, X: Tensor, rows: slice) -> Tensor:
+    def _slopes(self, objective: Trainable, X: Tensor, rows: slice) -> Tensor:
         """Fill the slopes from some rows; return the objective's terms."""
         *joined, theta = self._views(self._flat)
         *into, theta_into = self._views(self._slope)
@@ -181,6 +237,9 @@ class Descent:
 
     def _step(self, shrink: Tensor) -> None:
         """Adam moves a vector of zeros at rate 1, and each network goes along at its own rate: one fused pass."""
+        if decay := self.plateau.schedule.decay:
+            own = self._flat.numel() - self._sizes[-1]  # an objective's own numbers are not networks' parameters
+            self._slope[:own].add_(self._flat[:own] * shrink, alpha=decay)
         self._move.zero_()
         # in pieces, because a GPU gives each piece a processor of its own
         move, slope, mean, square = (
@@ -213,6 +272,11 @@ class Descent:
         """Every network is done; waits for the device."""
         return not bool(self.plateau.rate.any())
 
+    @property
+    def theta(self) -> Tensor:
+        """The objective's own numbers at the best epoch, ``(M, e)``."""
+        return self._views(self._best)[-1].clone()
+
     def result(self) -> tuple[Parameters, list[float]]:
         """Each network and its objective at its best epoch; NaN where that turned into NaN or infinity on the way."""
         *joined, _ = self._views(self._best.clone())
@@ -227,7 +291,7 @@ def _owner(piece: Tensor, nets: int) -> Tensor:
 def descend(
     architecture: Architecture,
     start: Parameters,
-    objective: Objective,
+    objective: Trainable,
     X: Tensor,
     schedule: Schedule,
     batch_size: int,

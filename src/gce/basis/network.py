@@ -19,7 +19,7 @@ from gce.basis import loops
 from gce.basis.base import ROWS_MIXED_AT_ONCE, Atoms
 
 Activation = Literal["relu", "tanh"]
-Output = Literal["hardtanh", "tanh"]
+Output = Literal["hardtanh", "tanh", "identity"]
 Parameters = list[Tensor]
 
 _ROWS_AT_ONCE = 16_384
@@ -38,12 +38,16 @@ def activate_slope(slope: Tensor, hidden: Tensor, kind: Activation) -> Tensor:
 
 
 def squash(z: Tensor, kind: Output) -> Tensor:
-    """Unit outputs in [-1, 1]."""
+    """Unit outputs, in [-1, 1] unless they are left as they are."""
+    if kind == "identity":
+        return z
     return z.clamp(-1, 1) if kind == "hardtanh" else z.tanh()
 
 
 def squash_slope(slope: Tensor, z: Tensor, unit: Tensor, kind: Output) -> Tensor:
     """Carry a slope back through the output, from its input and output."""
+    if kind == "identity":
+        return slope
     if kind == "hardtanh":
         return torch.ops.aten.hardtanh_backward(slope, z, -1, 1)
     return slope * (1 - unit.square())
@@ -66,13 +70,19 @@ class TwoLayer:
     ----------
     hidden : int
     activation : {"relu", "tanh"}
-    output : {"hardtanh", "tanh"}
+    output : {"hardtanh", "tanh", "identity"}
+        The last is the plain, unbounded network that hulls are compared with.
     gain : float, default=1.0
         Initial size of the first layer, in units of He's.
     """
 
     def __init__(self, hidden: int, activation: Activation, output: Output, gain: float = 1.0) -> None:
         self.hidden, self.activation, self.output, self.gain = hidden, activation, output, gain
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled loops know this network; a subclass may mean something else by its layers."""
+        return type(self) is TwoLayer and self.output != "identity"
 
     def start(self, d: int, outputs: int, rng: torch.Generator, dtype: torch.dtype) -> Parameters:
         """Initial parameters of one network, for inputs of unit variance."""
@@ -191,10 +201,9 @@ class Networks(Atoms):
     def _for_loops(self, X: Tensor) -> TwoLayer | None:
         """The architecture, where compiled loops can evaluate it."""
         plain = X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64) and not X.requires_grad
-        # a subclass may mean something else by its layers
-        if not plain or type(self.architecture) is not TwoLayer or native.loops() is None:
+        if not plain or not isinstance(self.architecture, TwoLayer) or native.loops() is None:
             return None
-        return self.architecture
+        return self.architecture if self.architecture.compiled else None
 
     def forward(self, X: Tensor) -> Tensor:
         parameters = self.parameters_

@@ -1,0 +1,142 @@
+"""Greedy convex ensembles: the algorithms' loop behind scikit-learn's contract."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from gce.algorithms import ALGORITHMS, Algorithm
+from gce.base import ConvexModel, Learn
+from gce.basis import BASES, Basis
+from gce.callbacks import Callback, EarlyStopping, Log, Progress, TimeLimit
+from gce.fitting import Fit, Method, Metric, Problem
+from gce.line_search import LINE_SEARCHES, LineSearch
+from gce.losses import Loss
+from gce.native import limited
+from gce.settings import check_count, check_number, look_up
+from gce.streams import Streams
+
+
+class GreedyConvexEnsemble(ConvexModel):
+    """A greedy convex ensemble, whatever its task: see its subclasses."""
+
+    def __init__(
+        self,
+        *,
+        algorithm: str | Algorithm = "pairwise",
+        loss: str | Loss = "auto",
+        basis: str | Basis = "neural",
+        bound: float | ArrayLike | None = None,
+        offset: float | str = "auto",
+        line_search: str | LineSearch = "exact",
+        scale: str = "auto",
+        clip: float | None = 4.0,
+        max_atoms: int = 100,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        cv: Any = "auto",
+        validation_fraction: float | None = 0.2,
+        n_iter_no_change: int | None = 20,
+        scoring: Any = None,
+        time_limit: float | None = None,
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        callbacks: Iterable[Callback] | None = None,
+        verbose: bool | str = "auto",
+        warm_start: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.loss = loss
+        self.basis = basis
+        self.bound = bound
+        self.offset = offset
+        self.line_search = line_search
+        self.scale = scale
+        self.clip = clip
+        self.max_atoms = max_atoms
+        self.max_iter = max_iter
+        self.tol = tol
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.scoring = scoring
+        self.time_limit = time_limit
+        self.device = device
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def _prepared(self) -> Learn:
+        limits = self._check_limits()
+        clock = [] if self.time_limit is None else [TimeLimit(self.time_limit)]
+        return partial(self._learn, limits=limits, clock=clock)
+
+    def _resumes(self) -> bool:
+        return self.warm_start and hasattr(self, "_fit")
+
+    def _check_limits(self) -> tuple[int, int]:
+        check_number("tol", self.tol, 0)
+        if self.n_iter_no_change is not None:
+            check_count("n_iter_no_change", self.n_iter_no_change, 1)
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, 0)
+        return check_count("max_iter", self.max_iter, 1), check_count("max_atoms", self.max_atoms, 1)
+
+    def _method(self, streams: Streams) -> Method:
+        return Method(
+            look_up("algorithm", self.algorithm, ALGORITHMS, Algorithm),
+            look_up("basis", self.basis, BASES, Basis),
+            look_up("line_search", self.line_search, LINE_SEARCHES, LineSearch),
+            streams,
+        )
+
+    def _learn(
+        self,
+        problem: Problem,
+        metric: Metric | None,
+        streams: Streams,
+        limits: tuple[int, int],
+        clock: list[TimeLimit],
+    ) -> None:
+        method, members = self._method(streams), len(streams.names)
+        if not self._resumes():
+            self._fit = Fit(members, EarlyStopping(self.n_iter_no_change, self.tol))
+        elif self._fit.members != members:
+            raise ValueError(f"warm_start goes on with {self._fit.members} members, but cv now gives {members}")
+        max_iter, max_atoms = limits
+        max_calls = np.inf if method.basis.exact else max_atoms
+        self._fit.stopping.n_iter_no_change, self._fit.stopping.tol = self.n_iter_no_change, self.tol
+        with ExitStack() as stack:
+            watchers: list[Callback] = [*clock, *(self.callbacks or ()), Log()]
+            if self._shows_progress():
+                watchers.append(stack.enter_context(Progress(int(min(max_iter, max_calls)))))
+            self._fit.run(problem, method, max_iter=max_iter, max_calls=max_calls, metric=metric, callbacks=watchers)
+        self.history_ = self._fit.history
+        self.n_iter_ = self._fit.rounds
+        self.ensemble_ = self._fit.ensemble(problem.offset, problem.bound)
+
+    def _shows_progress(self) -> bool:
+        if self.verbose == "auto":
+            return sys.stderr.isatty() and find_spec("rich") is not None
+        return bool(self.verbose)
+
+    def _staged_scores(self, X: Any) -> Iterator[Tensor]:
+        """Raw scores after each round, each member standing still from its best round on."""
+        rows = self._rows(self._checked(X))
+        with torch.no_grad(), limited(self.n_jobs):
+            ensemble, path = self._fit.stages(self.ensemble_.offset, self.ensemble_.bound)
+            outputs = ensemble.outputs(rows)
+        for weights in path:
+            yield ensemble.offset + torch.einsum("ak,ank->nk", weights.expand(-1, outputs.shape[2]), outputs)
