@@ -230,6 +230,11 @@ def test_a_report_renders():
 
 
 def test_the_class_is_the_one_that_was_fitted():
+    X, y = regression(60)
+    model = fitted(basis=Neural(hidden=3, max_epochs=2))
+    longer = bound_report(model, X, y, draws=4, random_state=0, oracle=Neural(max_epochs=300, patience=50))
+    assert longer.complexity > 1.5 * bound_report(model, X, y, draws=4, random_state=0).complexity
+    assert basis_of(model, Neural()).hidden == 3
     model = fitted(basis=Neural(max_epochs=2))
     assert basis_of(model).hidden == 10
     assert model.basis.hidden is None

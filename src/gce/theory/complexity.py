@@ -141,7 +141,8 @@ def rademacher(
     Returns
     -------
     RademacherEstimate
-        Its ``kind`` says "exact supremum" for pools and "lower estimate" for trained atoms.
+        Its ``kind`` says "exact supremum" for pools and "lower estimate" for trained atoms, which can be low by a
+        factor of several: a basis that trains longer finds more.
 
     Examples
     --------

@@ -83,9 +83,9 @@ def costs_of(model: Fitted, X: Any, y: Any) -> tuple[Array, Array]:
     return cost.cpu().numpy(), target[:, 0]
 
 
-def basis_of(model: Fitted) -> Basis:
-    """The basis as it was in the fit: a size that it left to the number of rows is read off the atoms."""
-    basis = look_up("basis", model.basis, BASES, Basis)
+def basis_of(model: Fitted, oracle: str | Basis | None = None) -> Basis:
+    """The model's basis, or another oracle for its class; a size left open is read off the model's atoms."""
+    basis = look_up("basis", model.basis if oracle is None else oracle, BASES, Basis)
     if basis.get_params().get("hidden", 0) is None:
         for part in model.ensemble_.parts:
             if isinstance(part, Networks) and isinstance(part.architecture, TwoLayer):

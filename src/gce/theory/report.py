@@ -29,6 +29,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from gce.basis import Basis
 from gce.losses import Logistic
 from gce.native import limited
 from gce.settings import threads as torch_threads
@@ -146,7 +147,7 @@ class BoundReport:
     def table(self) -> rendering.Table:
         """Its rows: a name, a number for the training rows, a number for the held-out rows."""
         there = self.held_out
-        names = ["rows", "mean loss", f"complexity, {self.rademacher.kind}", f"its {self.rademacher.draws} draws"]
+        names = ["rows", "empirical risk", f"complexity, {self.rademacher.kind}", f"its {self.rademacher.draws} draws"]
         here = [self.rows, self.risk, self.complexity, self.draws, self.confidence, self.total]
         columns: dict[str, list[float | None]] = {"training": [*here]}
         if there is not None:
@@ -181,6 +182,7 @@ def bound_report(
     X_held_out: Any = None,
     y_held_out: Any = None,
     draws: int = 32,
+    oracle: str | Basis | None = None,
     D: float | None = None,
     random_state: Any = None,
 ) -> BoundReport:
@@ -198,6 +200,10 @@ def bound_report(
         Rows that played no part in fitting, tuning or choosing the model.
     draws : int, default=32
         Random sign vectors for the complexity, each the work of one atom.
+    oracle : Basis, optional
+        Asked for the complexity in place of the model's own basis: the same class, better trained. A fit's atoms are
+        trained briefly, and on signs that shows: on 2,000 rows of 10 normal columns ``Neural()`` found 0.09 B,
+        ``Neural(max_epochs=4000, patience=200)`` 0.31 B, in a hundred times as many epochs.
     D : float, optional
         The paper's absolute constant; given, Theorem 2's ``c / sqrt(n)`` is reported as well.
     random_state : int, RandomState or None, default=None
@@ -213,7 +219,7 @@ def bound_report(
         raise ValueError("X_held_out and y_held_out must be given together")
     loss, bound, offset = model.loss_, float(model.bound_[0]), float(model.offset_[0])
     slope, (low, high) = lipschitz(loss, bound), loss_range(loss, bound, offset)
-    basis, rows = basis_of(model), model._checked(X)
+    basis, rows = basis_of(model, oracle), model._checked(X)
     costs, target = costs_of(model, X, y)
     with torch_threads(model.n_jobs), limited(model.n_jobs):
         estimate = rademacher(basis, model._rows(rows), bound=bound, draws=draws, random_state=random_state)
