@@ -260,6 +260,25 @@ def test_several_outputs_are_refused():
         bound_report(model, X, three)
 
 
+def test_a_model_without_a_basis_takes_an_oracle():
+    X, y = regression(60)
+    model = fitted(basis=Neural(hidden=3, max_epochs=2))
+    expected = bound_report(model, X, y, draws=3, random_state=0)
+    del model.basis
+    with pytest.raises(ValueError, match="give oracle="):
+        bound_report(model, X, y)
+    again = bound_report(model, X, y, draws=3, random_state=0, oracle=Neural(max_epochs=2))
+    assert again.total == pytest.approx(expected.total)
+
+
+def test_an_unbounded_model_is_refused():
+    X, y = regression(60)
+    model = fitted()
+    model.bound_ = np.array([np.inf])
+    with pytest.raises(ValueError, match="bounded hull only"):
+        bound_report(model, X, y)
+
+
 def test_bad_input_is_refused():
     X, y = regression(60)
     model = fitted()

@@ -25,8 +25,6 @@ class Fitted(Protocol):
     @property
     def n_jobs(self) -> int | None: ...
     @property
-    def basis(self) -> str | Basis: ...
-    @property
     def bound(self) -> Any: ...
     @property
     def offset(self) -> Any: ...
@@ -55,6 +53,8 @@ def check_possible(model: Fitted) -> None:
             "a bound report is possible for one output only (squared error, |f - y|^q or the logistic loss), "
             f"but this model has {len(model.bound_)}: fit one model an output"
         )
+    if not np.isfinite(model.bound_).all():
+        raise ValueError("a bound report is possible for a bounded hull only, and this model has none")
 
 
 def loss_name(loss: Loss) -> str:
@@ -85,7 +85,12 @@ def costs_of(model: Fitted, X: Any, y: Any) -> tuple[Array, Array]:
 
 def basis_of(model: Fitted, oracle: str | Basis | None = None) -> Basis:
     """The model's basis, or another oracle for its class; a size left open is read off the model's atoms."""
-    basis = look_up("basis", model.basis if oracle is None else oracle, BASES, Basis)
+    given = getattr(model, "basis", None) if oracle is None else oracle
+    if given is None:
+        raise ValueError(
+            f"{type(model).__name__} has no basis to ask: give oracle=, a basis for the class of its atoms"
+        )
+    basis = look_up("basis", given, BASES, Basis)
     if basis.get_params().get("hidden", 0) is None:
         for part in model.ensemble_.parts:
             if isinstance(part, Networks) and isinstance(part.architecture, TwoLayer):

@@ -190,7 +190,7 @@ def bound_report(
 
     Parameters
     ----------
-    model : GCERegressor or GCEClassifier
+    model : GCERegressor, GCEClassifier or another model whose scores stay in a hull
         Fitted, with one output and squared error, ``|f - y|^q`` or the logistic loss.
     X, y
         The rows it was trained on. They count alike: the theory knows no sample weights.
@@ -201,9 +201,9 @@ def bound_report(
     draws : int, default=32
         Random sign vectors for the complexity, each the work of one atom.
     oracle : Basis, optional
-        Asked for the complexity in place of the model's own basis: the same class, better trained. A fit's atoms are
-        trained briefly, and on signs that shows: on 2,000 rows of 10 normal columns ``Neural()`` found 0.09 B,
-        ``Neural(max_epochs=4000, patience=200)`` 0.31 B, in a hundred times as many epochs.
+        Asked for the complexity in place of the model's own basis (needed where a model has none): the same class,
+        better trained. A fit's atoms are trained briefly, and on signs that shows: on 2,000 rows of 10 normal columns
+        ``Neural()`` found 0.09 B, ``Neural(max_epochs=4000, patience=200)`` 0.31 B, in a hundred times the epochs.
     D : float, optional
         The paper's absolute constant; given, Theorem 2's ``c / sqrt(n)`` is reported as well.
     random_state : int, RandomState or None, default=None
