@@ -1,6 +1,7 @@
 """Small problems that the tests share."""
 
 import numpy as np
+import pytest
 import torch
 
 from gce.active_set import ActiveSet
@@ -10,6 +11,7 @@ from gce.objectives import Linear
 from gce.risk import Risk
 from gce.streams import Streams
 
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 LOSSES = {
     "squared": Squared(),
     "absolute": Power(1.0),

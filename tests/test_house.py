@@ -9,9 +9,9 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
-    "kernels", "passes", "native", "memory", "losses", "risk", "line_search", "coefficients", "objectives", "streams",
-    "basis", "ensemble", "active_set", "algorithms", "callbacks", "fitting", "nongreedy", "table", "members", "scoring",
-    "settings", "base", "greedy", "jointly", "tasks", "estimators",
+    "datasets", "kernels", "passes", "native", "memory", "losses", "risk", "line_search", "coefficients", "objectives",
+    "streams", "basis", "ensemble", "active_set", "algorithms", "callbacks", "fitting", "nongreedy", "table", "members",
+    "scoring", "settings", "theory", "base", "greedy", "jointly", "tasks", "estimators",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -16,11 +16,10 @@ from gce.losses import Logistic
 from gce.objectives import Joint, Linear
 from gce.risk import Risk
 from gce.streams import RoundStreams
-from helpers import oracle_problem
+from helpers import GPU, oracle_problem
 
 kernels = native.loops()
 NEEDS_LOOPS = pytest.mark.skipif(kernels is None, reason="needs numba")
-GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 SCHEDULE = Schedule(rate=1e-2, floor=1e-4, patience=3, last_epochs=4, max_epochs=30)
 
 

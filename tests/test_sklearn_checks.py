@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gce import GCEClassifier, GCERegressor, Neural
+from gce import GCEClassifier, GCERegressor, Neural, NGCEClassifier, NGCERegressor, NNClassifier, NNRegressor
 from gce.algorithms import ALGORITHMS
 
 TINY = {"basis": Neural(hidden=4, max_epochs=40), "max_atoms": 8, "cv": 2}
@@ -13,6 +13,10 @@ def models():
         yield kind()
         for algorithm in ALGORITHMS:
             yield kind(algorithm=algorithm, **TINY)
+    for kind in (NGCERegressor, NGCEClassifier, NNRegressor, NNClassifier):
+        yield kind(max_epochs=40)
+    for kind in (NGCERegressor, NGCEClassifier):
+        yield kind(coefficients="softmax", n_atoms=5, hidden=4, max_epochs=50, cv=2)
 
 
 @parametrize_with_checks(list(models()))

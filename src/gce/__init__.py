@@ -1,6 +1,6 @@
 """Greedy convex ensembles: convex combinations of basis models, learned by Frank-Wolfe in function space."""
 
-from gce import losses
+from gce import datasets, losses, theory
 from gce.algorithms import Algorithm, AwayStep, Blended, FrankWolfe, NonlinearGreedy, Pairwise, Step
 from gce.basis import Basis, Neural, Neuron, Pool
 from gce.ensemble import ConvexEnsemble
@@ -39,5 +39,7 @@ __all__ = [
     "Pairwise",
     "Pool",
     "Step",
+    "datasets",
     "losses",
+    "theory",
 ]

@@ -24,6 +24,7 @@ from gce.losses import Loss
 from gce.native import limited
 from gce.settings import check_count, check_number, look_up
 from gce.streams import Streams
+from gce.theory.report import BoundReport, bound_report
 
 
 class GreedyConvexEnsemble(ConvexModel):
@@ -131,6 +132,27 @@ class GreedyConvexEnsemble(ConvexModel):
         if self.verbose == "auto":
             return sys.stderr.isatty() and find_spec("rich") is not None
         return bool(self.verbose)
+
+    def bound_report(self, X: Any, y: Any, delta: float = 0.05, **given: Any) -> BoundReport:
+        """What theory says about the risk on new rows, with the reasons why it is no certificate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows the model was fitted on.
+        y : array-like of shape (n,)
+        delta : float, default=0.05
+            The bounds hold with probability ``1 - delta``, each on its own.
+        **given
+            ``X_held_out``, ``y_held_out``, ``draws``, ``oracle``, ``D``, ``random_state``: see
+            :func:`gce.theory.bound_report`.
+
+        Returns
+        -------
+        BoundReport
+            An object that renders itself, as text and in notebooks.
+        """
+        return bound_report(self, X, y, delta, **given)
 
     def _staged_scores(self, X: Any) -> Iterator[Tensor]:
         """Raw scores after each round, each member standing still from its best round on."""
