@@ -7,9 +7,11 @@ the stages before it, on nothing else: a search that was killed continues as if 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -175,11 +177,12 @@ class _Trials:
             {"settings": trial.params, "validation": trial.value, **trial.user_attrs}
             for trial in self._study.get_trials(deepcopy=False)
         ]
+        self._by_settings = {_name(record["settings"]): record for record in reversed(self._records)}
 
     def once(self, number: int, settings: Settings, stage: str, fit: Callable[[Settings], Record]) -> None:
         if number < len(self._records):
             return
-        known = next((r for r in self._records if r["settings"] == settings), None)
+        known = self._by_settings.get(_name(settings))
         # the same settings and seed give the same model: a repeated draw counts as a trial but is not fitted again
         result = {**fit(settings), "fitted": 1} if known is None else {**known, "seconds": 0.0, "fitted": 0}
         self._add(settings, {**result, "stage": stage})
@@ -192,6 +195,7 @@ class _Trials:
             create_trial(params=settings, distributions=self._space, value=result["validation"], user_attrs=more)
         )
         self._records.append({"settings": settings, "validation": result["validation"], **more})
+        self._by_settings.setdefault(_name(settings), self._records[-1])
 
     def best(self) -> Record:
         return min(self._records, key=lambda record: record["validation"])
@@ -205,6 +209,7 @@ class _Trials:
             "seconds": sum(record["seconds"] for record in self._records),
             "trials": len(self._records),
             "fits": sum(record["fitted"] for record in self._records),
+            "stages": dict(Counter(record["stage"] for record in self._records)),
             "validations": [_rounded(record["validation"]) for record in self._records],
         }
 
@@ -215,6 +220,10 @@ def _open_study(path: Path, name: str) -> Study:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     path.parent.mkdir(parents=True, exist_ok=True)
     return optuna.create_study(study_name=name, storage=f"sqlite:///{path}", load_if_exists=True)
+
+
+def _name(settings: Settings) -> str:
+    return json.dumps(settings, sort_keys=True)
 
 
 def _rounded(value: float) -> float:

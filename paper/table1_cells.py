@@ -68,7 +68,7 @@ def gather(folder: Path) -> dict[Place, Cell]:
 
 _COMMON = {
     "test", "validation", "seconds", "fit_seconds", "settings", "trials", "fits", "validations", "of", "metric",
-    "machine",
+    "machine", "stages",
 }  # fmt: skip
 
 

@@ -94,8 +94,11 @@ class Site:
     owner: int
     machine: str
 
+    def orphaned(self) -> bool:
+        return self.owner not in (os.getpid(), os.getppid())
+
     def check(self) -> None:
-        if time.time() > self.deadline or self.owner not in (os.getpid(), os.getppid()):
+        if time.time() > self.deadline or self.orphaned():
             raise StoppedError
 
 
@@ -125,6 +128,9 @@ def work(unit: Unit, site: Site) -> str:
         with alone(site.scratch / f"{unit}.lock".replace(", ", "-")), threadpool_limits(1):
             _search(unit, site)
     except StoppedError:
+        if site.orphaned():
+            # nobody waits for an answer, and an idle worker would linger for minutes
+            os._exit(1)
         return STOPPED
     except Exception:
         # the other units do not depend on this one; the run ends with an error all the same
