@@ -152,7 +152,9 @@ class Descent:
         self._net = torch.cat([_owner(p, self.nets) for p in pieces])
         self._best = self._flat.clone()
         self._rate, self._slope, self._move, self._mean, self._square = (torch.zeros_like(self._flat) for _ in range(5))
-        self._steps = torch.zeros(math.ceil(len(self._flat) / _PIECE), dtype=torch.float32, device=X.device)
+        # in pieces, because a GPU gives each piece a processor of its own
+        self._piece = _PIECE if X.device.type == "cuda" else len(self._flat)
+        self._steps = torch.zeros(math.ceil(len(self._flat) / self._piece), dtype=torch.float32, device=X.device)
         # slopes are divided by a batch's share of all rows
         sizes = {rows.stop - rows.start for rows in self._batches}
         self._shrink = {size: torch.tensor(size / len(X), dtype=torch.float32, device=X.device) for size in sizes}
@@ -241,9 +243,8 @@ class Descent:
             own = self._flat.numel() - self._sizes[-1]  # an objective's own numbers are not networks' parameters
             self._slope[:own].add_(self._flat[:own] * shrink, alpha=decay)
         self._move.zero_()
-        # in pieces, because a GPU gives each piece a processor of its own
         move, slope, mean, square = (
-            list(vector.split(_PIECE)) for vector in (self._move, self._slope, self._mean, self._square)
+            list(vector.split(self._piece)) for vector in (self._move, self._slope, self._mean, self._square)
         )
         adam(
             move,
