@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One thread a test process: two processes with two threads each would fight over two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint types unit wheel bench bench-small clean
+.PHONY: demo test lint types unit wheel bench bench-small table1 figure1 ablations clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,21 @@ bench: $(VENV)/bench
 
 $(VENV)/bench: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	touch $@
+
+# The paper's experiments: kill one and run it again, nothing is repeated. What has been run is committed under
+# paper/results; `--folder` starts afresh elsewhere. More with ARGS, e.g. `make table1 ARGS="--full"`.
+table1: $(VENV)/paper
+	$(BIN)/python -m paper.table1 $(ARGS)
+
+figure1: $(VENV)/paper
+	$(BIN)/python -m paper.figure1 $(ARGS)
+
+ablations: $(VENV)/paper
+	$(BIN)/python -m paper.ablations $(ARGS)
+
+$(VENV)/paper: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[paper]'
 	touch $@
 
 bench-small: $(VENV)/ready
