@@ -291,9 +291,11 @@ def test_a_training_that_breaks_says_so(caplog):
 @GPU
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("batch_size", [None, 20])
-def test_a_gpu_trains_the_same_way(kind, batch_size):
+def test_a_gpu_trains_the_same_way(caplog, kind, batch_size):
     X, y = data(kind)
+    caplog.set_level("INFO", logger="gce")
     on_gpu = small(kind, device="cuda", batch_size=batch_size).fit(X, y)
+    assert "cannot be recorded" not in caplog.text
     again = small(kind, device="cuda", batch_size=batch_size).fit(X, y)
     assert torch.equal(on_gpu._scores(X), again._scores(X))
     if batch_size is None:  # mini-batches are drawn on the device, in another order

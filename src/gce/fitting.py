@@ -60,7 +60,9 @@ class Problem:
 
     def held_out_loss(self, pred: Tensor, members: list[int]) -> Tensor:
         """Mean loss of some members on the rows they hold out, ``(M,)``: what early stopping watches by default."""
-        return Risk(self.loss, self.y, self.held_out[members], self.offset).value(pred)
+        # a GPU's recording cannot take a list along: all members are taken as they stand
+        weight = self.held_out if len(members) == len(self.held_out) else self.held_out[members]
+        return Risk(self.loss, self.y, weight, self.offset).value(pred)
 
 
 @dataclass(frozen=True)
