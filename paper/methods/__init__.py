@@ -2,13 +2,22 @@
 
 from paper.methods.base import Method
 from paper.methods.forest import Forest
-from paper.methods.greedy import DefaultGreedy, PaperGreedy
+from paper.methods.greedy import DefaultGreedy, HoldOutGreedy, PaperGreedy
 from paper.methods.nongreedy import Network, Together
 from paper.methods.xgboost import XGBoost
 
 #: By name, in the order of the table's columns.
 METHODS: dict[str, Method] = {
-    method.name: method for method in (PaperGreedy(), DefaultGreedy(), XGBoost(), Forest(), Network(), Together())
+    method.name: method
+    for method in (
+        PaperGreedy(),
+        DefaultGreedy(),
+        HoldOutGreedy(),
+        XGBoost(),
+        Forest(),
+        Network(),
+        Together(),
+    )
 }
 
 __all__ = ["METHODS", "Method"]
