@@ -1,7 +1,8 @@
 """The paper's Table 1, and the same comparison on repeated random splits.
 
-    python -m paper.table1 [--sets NAME ...] [--methods NAME ...] [--splits 10] [--trials 20] [--share 0.05] [--full]
-                           [--jobs 2] [--device cpu] [--minutes M] [--folder FOLDER] [--scratch FOLDER] [--report-only]
+    python -m paper.table1 [--sets NAME ...] [--methods NAME ...] [--splits 10] [--trials 20] [--share 0.05]
+                           [--paper-trials N] [--full] [--jobs 2] [--device cpu] [--minutes M] [--folder FOLDER]
+                           [--scratch FOLDER] [--report-only]
 
 Plain: the six small sets, 5 % of the paper's trials on the paper's split and 20 trials a method on each of ten random
 splits (fixed grids whole: 14 for NN and NGCE). ``--full``: all of the paper's trials, on every data set present.
@@ -44,6 +45,7 @@ def arguments(argv: Sequence[str] | None, methods: Mapping[str, Method], catalog
     parser.add_argument("--splits", type=int, default=10, help="random splits of a small set")
     parser.add_argument("--trials", type=int, default=20, help="of a method on a random split")
     parser.add_argument("--share", type=float, help="of the paper's trials, on its split; default 0.05")
+    parser.add_argument("--paper-trials", type=int, help="on the paper's split, in place of a share")
     parser.add_argument("--full", action="store_true", help="all of the paper's trials, every data set present")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--device", default="cpu", help="for the networks")
@@ -52,10 +54,12 @@ def arguments(argv: Sequence[str] | None, methods: Mapping[str, Method], catalog
     parser.add_argument("--scratch", type=Path, default=HERE / "out" / "table1")
     parser.add_argument("--report-only", action="store_true")
     told = parser.parse_args(argv)
-    for name in ("splits", "trials", "jobs", "minutes", "share"):
-        value = getattr(told, name)
+    for name in ("splits", "trials", "jobs", "minutes", "share", "paper-trials"):
+        value = getattr(told, name.replace("-", "_"))
         if value is not None and not value > 0:
             parser.error(f"--{name} must be above 0, got {value}: with it nothing would be run")
+    if told.paper_trials is not None and (told.full or told.share is not None):
+        parser.error("--paper-trials stands in place of --share and --full: give one")
     if told.full and told.share is not None:
         parser.error(f"--full runs all of the paper's trials and --share {told.share} a part of them: give one")
     if told.share is not None and told.share > 1:
@@ -114,12 +118,13 @@ def main(
     folder = told.folder.resolve() / "table1"
     ends: Counter[str] = Counter()
     if not told.report_only:
-        share = FULL if told.full else told.share or PLAIN
+        share = Share(FULL if told.full else told.share or PLAIN)
+        on_paper_split = Trials(told.paper_trials) if told.paper_trials else share
         units = plan(
             catalogue,
             chosen_sets(told, catalogue),
             [methods[name] for name in told.methods],
-            Share(share),
+            on_paper_split,
             told.splits,
             Trials(told.trials),
         )

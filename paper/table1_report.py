@@ -44,7 +44,7 @@ lets it train on rows that the others only look at; "hold-out" is the same estim
 by the validation rows.
 
 - GCE, paper's settings: pairwise, bound 10 (classes) or 4/3, 2, 3 times the largest target, 1 or 10 hidden units an
-  atom (100 from 10,000 training rows on), Adam at 0.001 with the paper's schedule (at most 20,000 epochs an atom, 1,000
+  atom (100 from 10,000 training rows on), Adam at 0.001 with the paper's schedule (at most 20,000 epochs an atom, 300
   for large sets), Brent's line search, at most 100 atoms.
 - XGB: the appendix's stages, which add up to 1,186 trials where the paper says 2,298 (200 for large sets); 2,000
   rounds, early stopping after 50. The paper's code chose regressions by RMSE; here by MAE, which is what is reported.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gce.datasets import Dataset
 
 #: Most epochs of an atom. Training ends when its plateau schedule does, nearly always long before.
-MAX_EPOCHS_SMALL, MAX_EPOCHS_LARGE = 20_000, 1_000
+MAX_EPOCHS_SMALL, MAX_EPOCHS_LARGE = 20_000, 300
 
 
 class PaperGreedy(Method):
