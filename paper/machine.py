@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("greedy-convex-ensemble", "numpy", "scipy", "scikit-learn", "torch", "numba", "xgboost-cpu", "optuna")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "numba", "xgboost-cpu", "optuna")
 
 
 def machine() -> dict[str, Any]:
@@ -21,7 +21,9 @@ def machine() -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    import gce
+
+    found = {"python": platform.python_version(), "gce": gce.__version__}
     for name in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)

@@ -44,12 +44,13 @@ lets it train on rows that the others only look at; "hold-out" is the same estim
 by the validation rows.
 
 - GCE, paper's settings: pairwise, bound 10 (classes) or 4/3, 2, 3 times the largest target, 1 or 10 hidden units an
-  atom (100 from 10,000 training rows on), Adam at 0.001 with the paper's schedule (at most 20,000 epochs an atom, 300
-  for large sets), Brent's line search, at most 100 atoms.
+  atom (100 from 10,000 training rows on), Adam at 0.001 with the paper's schedule (at most 20,000 epochs an atom;
+  3,000 steps for large sets), Brent's line search, at most 100 atoms.
 - XGB: the appendix's stages, which add up to 1,186 trials where the paper says 2,298 (200 for large sets); 2,000
   rounds, early stopping after 50. The paper's code chose regressions by RMSE; here by MAE, which is what is reported.
 - RF: random search (4,000 trials; 200 for large sets), at most 2,000 trees in steps of 50.
-- NN (1,000 or 10,000 units) and NGCE (100 modules of 10 or 100): the 14 combinations of rate and weight decay.
+- NN (1,000 or 10,000 units) and NGCE (100 modules of 10 or 100): the 14 combinations of rate and weight decay, at
+  most 500 epochs (3,000 steps for large sets), ended 50 epochs after the best validation loss.
 """
 ON_PAPER_SPLIT = """## On the paper's split
 

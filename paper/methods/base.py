@@ -23,6 +23,8 @@ Model = TypeVar("Model")
 
 #: The paper calls a data set small below so many training rows.
 SMALL_ROWS = 10_000
+#: Steps after which a training on a large set ends at the latest: the reduced budget of this machine's run.
+STEPS_LARGE = 3_000
 SCORING = {"mae": "neg_mean_absolute_error", "error": "accuracy"}
 
 
@@ -81,6 +83,11 @@ def watched(data: Dataset) -> dict[str, Array]:
     """
     shown = np.isin(data.y_val, data.y_train) if data.metric == "error" else np.ones(len(data.y_val), bool)
     return {"X_val": data.X_val[shown], "y_val": data.y_val[shown]}
+
+
+def most_epochs(data: Dataset, of_small: int) -> int:
+    """Most epochs of a training: given for small sets, for large ones as many as ``STEPS_LARGE`` steps take."""
+    return of_small if small(data) else math.ceil(STEPS_LARGE / math.ceil(len(data.X_train) / batch_size(data)))
 
 
 def batch_size(data: Dataset) -> int:

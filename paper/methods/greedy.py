@@ -9,14 +9,14 @@ import numpy as np
 import gce
 from paper.budgets import Budget
 from paper.ledger import Record
-from paper.methods.base import SCORING, Method, batch_size, estimated, measured, small
+from paper.methods.base import SCORING, Method, batch_size, estimated, measured, most_epochs, small
 from paper.searches import Grid, Search, Settings
 
 if TYPE_CHECKING:
     from gce.datasets import Dataset
 
-#: Most epochs of an atom. Training ends when its plateau schedule does, nearly always long before.
-MAX_EPOCHS_SMALL, MAX_EPOCHS_LARGE = 20_000, 300
+#: Most epochs of an atom on a small set. Training ends when its plateau schedule does, nearly always long before.
+EPOCHS_SMALL = 20_000
 
 
 class PaperGreedy(Method):
@@ -104,7 +104,7 @@ def atoms(data: Dataset, hidden: int) -> gce.Neural:
         min_learning_rate=1e-5,
         patience=10,
         last_epochs=10,
-        max_epochs=MAX_EPOCHS_SMALL if small(data) else MAX_EPOCHS_LARGE,
+        max_epochs=most_epochs(data, EPOCHS_SMALL),
         batch_size=batch_size(data),
         gain=1.0,
         inherit=0.0,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import gce
 from paper.budgets import Budget
 from paper.ledger import Record
-from paper.methods.base import Method, batch_size, estimated, small
+from paper.methods.base import Method, batch_size, estimated, most_epochs, small
 from paper.searches import Grid, Search, Settings
 
 if TYPE_CHECKING:
     from gce.datasets import Dataset
 
 RATES = [0.01, 0.001]
-MAX_EPOCHS_SMALL, MAX_EPOCHS_LARGE = 500, 100
+EPOCHS_SMALL = 500
 DECAYS = [0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1]
 
 
@@ -34,7 +34,7 @@ def common(data: Dataset, settings: Settings, seed: int, device: str) -> Setting
     return {
         **settings,
         "batch_size": batch_size(data),
-        "max_epochs": MAX_EPOCHS_SMALL if small(data) else MAX_EPOCHS_LARGE,
+        "max_epochs": most_epochs(data, EPOCHS_SMALL),
         "n_iter_no_change": 50,
         "scale": "each",
         "clip": None,
