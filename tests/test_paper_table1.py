@@ -155,7 +155,7 @@ def test_plain_runs_the_small_sets(tmp_path):
     assert places == {(name, split) for name in CATALOGUE.small for split in ["paper", *range(10)]}
 
 
-@pytest.mark.parametrize("option", ["--splits", "--trials", "--share", "--minutes", "--jobs"])
+@pytest.mark.parametrize("option", ["--splits", "--trials", "--share", "--paper-trials", "--minutes", "--jobs"])
 @pytest.mark.parametrize("amount", ["0", "-1"])
 def test_a_budget_of_nothing_is_refused(tmp_path, capsys, option, amount):
     with pytest.raises(SystemExit, match="2"):
@@ -171,6 +171,7 @@ def test_a_budget_of_nothing_is_refused(tmp_path, capsys, option, amount):
         (["--methods", "svm"], "unknown methods ['svm']; known are grid, xgb, rf"),
         (["--full", "--share", "0.5"], "give one"),
         (["--share", "1.5"], "at most 1, got 1.5"),
+        (["--share", "0.5", "--paper-trials", "3"], "give one"),
     ],
 )
 def test_what_cannot_be_run_is_refused(tmp_path, capsys, options, message):

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+import gce
 from gce.datasets import Dataset
 from paper.budgets import Share, Trials
-from paper.methods import METHODS, forest, greedy, xgboost
-from paper.methods.base import batch_size, error, watched
+from paper.methods import METHODS, forest, greedy, nongreedy, xgboost
+from paper.methods.base import batch_size, error, most_epochs, watched
 from paper.methods.greedy import atoms
 
 ROWS = {"train": slice(0, 60), "val": slice(60, 80), "test": slice(80, 100)}
@@ -79,7 +80,7 @@ def test_forests_features_have_their_present_names():
 
 @pytest.mark.parametrize("classes", [0, 3])
 def test_gce_at_the_papers_settings(classes, monkeypatch):
-    monkeypatch.setattr(greedy, "MAX_EPOCHS_SMALL", 30)
+    monkeypatch.setattr(greedy, "EPOCHS_SMALL", 30)
     data = made_up(classes)
     search = METHODS["gce_paper"].search(data, Share(0.05))
     assert len(search.settings) == search.count == (6 if classes == 0 else 2)
@@ -109,6 +110,28 @@ def test_gce_at_its_defaults_sees_validation_rows_too():
     assert METHODS["gce"].fit(other, {}, seed=0, device="cpu")["test"] != record["test"]
 
 
+def test_gce_held_out_trains_on_the_training_rows_alone():
+    data = made_up(3)
+    record = METHODS["gce_holdout"].fit(data, {}, seed=2, device="cpu")
+    model = gce.GCEClassifier(random_state=2, n_jobs=1)
+    model.fit(data.X_train, data.y_train, X_val=data.X_val, y_val=data.y_val)
+    assert record["test"] == pytest.approx(100 * (1 - model.score(data.X_test, data.y_test)))
+    assert record["atoms"] == len(model.ensemble_.weights)
+
+
+@pytest.mark.parametrize("name", ["nn", "ngce"])
+@pytest.mark.parametrize("classes", [0, 3])
+def test_networks_learn(name, classes, monkeypatch):
+    monkeypatch.setattr(nongreedy, "EPOCHS_SMALL", 40)
+    data = made_up(classes)
+    settings = {"learning_rate": 0.01, "weight_decay": 1e-4}
+    record = METHODS[name].fit(data, settings, seed=0, device="cpu")
+    constant = data.y_train.mean() if classes == 0 else np.bincount(data.y_train).argmax()
+    assert record["test"] < error(data.metric, np.full(20, constant), data.y_test)
+    assert 1 <= record["iterations"] <= 40
+    assert METHODS[name].fit(data, settings, seed=0, device="cpu") | {"seconds": 0} == record | {"seconds": 0}
+
+
 def test_classes_that_are_not_trained_on_are_not_watched():
     data = made_up(3)
     few = data.y_train != 2
@@ -121,7 +144,10 @@ def test_classes_that_are_not_trained_on_are_not_watched():
 def test_batches_are_a_third_and_ten_thousand_at_most():
     data = made_up(0)
     assert batch_size(data) == 20
-    assert batch_size(replace(data, X_train=np.zeros((40_000, 1)))) == 10_000
+    large = replace(data, X_train=np.zeros((40_000, 1)))
+    assert batch_size(large) == 10_000
+    # 3,000 steps of four an epoch
+    assert (most_epochs(data, 7), most_epochs(large, 7)) == (7, 750)
 
 
 def test_networks_are_tried_at_fourteen_settings():
