@@ -222,6 +222,6 @@ def _where(cells: Mapping[Place, Cell], machines: Mapping[str, Record]) -> str:
         facts = machines.get(name, {})
         versions = ", ".join(f"{package} {version}" for package, version in facts.get("versions", {}).items())
         gpu = f", {facts['gpu']}" if facts.get("device", "cpu") != "cpu" and facts.get("gpu") else ""
-        place = f"{facts.get('cpu')}, {facts.get('cores')} cores{gpu}, {facts.get('jobs')} fits at a time"
+        place = f"{facts.get('cpu')}, {facts.get('cores')} cores{gpu}, fits at a time: {facts.get('jobs')}"
         lines.append(f"- {place}; {versions}")
     return "\n".join(lines) + "\n"
