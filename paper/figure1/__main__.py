@@ -61,5 +61,6 @@ def _count(text: str) -> int:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.basicConfig(format="%(message)s")
+    logger.setLevel(logging.INFO)
     main()

@@ -16,6 +16,8 @@ from paper.figure1.panels import Panel
 from paper.ledger import Ledger, Record
 from paper.rounded import markdown, spread
 
+#: What the paper drew.
+PAPERS = "msd"
 COUNTS = (10, 25, 50, 100)
 LABELS = {"nonlinear": "nonlinear greedy", "frank-wolfe": "Frank-Wolfe", "away": "away-step", "pairwise": "pairwise"}
 COLOURS = {"nonlinear": "#7f7f7f", "frank-wolfe": "#1f77b4", "away": "#2ca02c", "pairwise": "#d62728"}
@@ -80,14 +82,23 @@ def write(drawn: Sequence[Drawn], missing: Sequence[str], folder: Path) -> None:
     (folder / "figure1.md").write_text(page(drawn, missing))
     main, more = ([one for one in drawn if one.panel.main is wanted] for wanted in (True, False))
     if main:
-        draw(main, folder / "figure1.png", columns=2)
+        draw(main, folder / "figure1.png", columns=2, heading=stand_ins(drawn))
     if more:
-        draw(more, folder / "figure1_more.png", columns=4)
+        draw(more, folder / "figure1_more.png", columns=4, heading="Other sets and settings")
+
+
+def stand_ins(drawn: Sequence[Drawn]) -> str:
+    """What the main panels are on, where that is not the paper's set."""
+    names = list(dict.fromkeys(one.panel.data for one in drawn if one.panel.main))
+    if names == [PAPERS]:
+        return f"{PAPERS}, the paper's set"
+    return f"{PAPERS}, the paper's set, is not at hand: the largest regression sets that are, {' and '.join(names)}"
 
 
 def page(drawn: Sequence[Drawn], missing: Sequence[str]) -> str:
     """Everything in words and tables."""
     parts = [_INTRODUCTION.format(seeds=len(drawn[0].facts("used")), modules=drawn[0].modules)]
+    parts.append(f"Main panels: {stand_ins(drawn)}.")
     if missing:
         parts.append(f"Not at hand here, and so not drawn: {', '.join(missing)}.")
     parts += ["## What the curves say", _claims_table(drawn), *_sentences(drawn), _READING]
@@ -182,7 +193,7 @@ def _errors_table(one: Drawn) -> str:
     return markdown(["mean ± sd of MSE", *head, "modules in use"], rows)
 
 
-def draw(drawn: Sequence[Drawn], path: Path, columns: int) -> None:
+def draw(drawn: Sequence[Drawn], path: Path, columns: int, heading: str) -> None:
     """Panels side by side: solid is training, dashed is test, a band is one standard deviation over seeds."""
     import matplotlib as mpl
 
@@ -192,7 +203,8 @@ def draw(drawn: Sequence[Drawn], path: Path, columns: int) -> None:
 
     columns = min(columns, len(drawn))
     lines = -(-len(drawn) // columns)
-    figure, axes = plt.subplots(lines, columns, figsize=(4.4 * columns, 3.4 * lines + 0.6), squeeze=False)
+    size = (4.4 * columns, 3.3 * lines + 0.7)
+    figure, axes = plt.subplots(lines, columns, figsize=size, squeeze=False)
     for axis, one in zip(axes.flat, drawn, strict=False):
         _panel(axis, one)
     for axis in axes.flat[len(drawn) :]:
@@ -200,7 +212,8 @@ def draw(drawn: Sequence[Drawn], path: Path, columns: int) -> None:
     handles = [Line2D([], [], color=COLOURS[name], label=LABELS[name]) for name in ALGORITHM_NAMES]
     handles += [Line2D([], [], color="black", ls=ls, label=label) for ls, label in (("-", "training"), ("--", "test"))]
     figure.legend(handles=handles, loc="lower center", ncols=6, frameon=False)
-    figure.tight_layout(rect=(0, 0.6 / (3.4 * lines + 0.6), 1, 1))
+    figure.suptitle(heading, fontsize=10)
+    figure.tight_layout(rect=(0, 0.3 / size[1], 1, 1))
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -216,6 +229,16 @@ def _panel(axis: Any, one: Drawn) -> None:
                 axis.fill_between(modules, mean - sd, mean + sd, color=COLOURS[name], alpha=0.12, lw=0)
     axis.set_title(f"{one.panel.title}\n{one.rows}", fontsize=9)
     axis.set(xlabel="modules added", ylabel="mean squared error", yscale="log", xlim=(0, one.modules))
-    axis.yaxis.set_minor_formatter("{x:g}")
-    axis.tick_params(which="both", labelsize=8)
-    axis.grid(alpha=0.25, which="both")
+    _ticks(axis)
+    axis.grid(alpha=0.25)
+
+
+def _ticks(axis: Any) -> None:
+    """Plain numbers on the logarithmic axis: 1, 2, 5 and their tenfolds, or round ones where it spans less."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
+    low, high = axis.get_ylim()
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high > 10 * low else MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.tick_params(labelsize=8)
