@@ -10,7 +10,7 @@ from paper.figure1.curves import ALGORITHM_NAMES, curves
 from paper.figure1.panels import Panel, Sample, absent, drawn, panels
 from paper.figure1.report import complete, key_of, page, write
 from paper.ledger import Ledger
-from paper.rounded import markdown, rounded, spread
+from paper.rounded import markdown, number, rounded, spread
 
 
 def sample(seed=0, n=30):
@@ -190,5 +190,9 @@ def test_numbers_are_rounded_all_the_way_down():
         "a": [1.23457, 12345700.0],
         "b": [3, None, "x"],
     }
-    assert spread([1.0, 2.0, 3.0]) == "2.000 ± 1"
+    assert spread([1.0, 2.0, 3.0]) == "2.000 ± 1.0"
+    assert spread([3000.0, 3800.0]) == "3400 ± 570"
+    assert [number(value, 2) for value in (0.0, 0.0123, -123.0, 9.99, 2e-7, 3e8)] == [
+        "0", "0.012", "-120", "10", "2.0e-07", "3.0e+08",
+    ]  # fmt: skip
     assert markdown(["a", "b"], [["1", "2"]]) == "| a | b |\n|---|---:|\n| 1 | 2 |"

@@ -18,6 +18,8 @@ from helpers import outputs_of, targets
 from paper.ablations import ABLATIONS, models
 from paper.ablations import __main__ as command
 from paper.ablations.base import Found, Scope, key_of
+from paper.ablations.bounds import FACTORS
+from paper.ablations.bounds import settings_of as bound_settings
 from paper.ablations.coefficients import settings_of
 from paper.ablations.hulls import STOPPED, WHOLE
 from paper.ablations.losses import FIELDS, word_for
@@ -125,7 +127,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, monkeypatch, quick):
     path = tmp_path / "ablations.jsonl"
     command.run(some, scope, Ledger(path))
     everything = len(calls)
-    assert everything == len({json.dumps(key) for key in calls}) == 3 * 2 * (2 + 2 + 6)
+    assert everything == len({json.dumps(key) for key in calls}) == 3 * 2 * (2 + 6 + 6)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:-2]) + lines[-2][:50])
     command.run(some, scope, Ledger(path))
@@ -155,8 +157,8 @@ def check_hulls(ledger, scope):
 
 def test_a_fit_measures_what_the_estimator_predicts(quick):
     data = made_up("three", split=1)
-    result = models.fit("ngce", data, settings_of("softmax"), seed=1)
-    model = models.together(data, settings_of("softmax"), 1).fit(
+    result = models.fit("ngce", data, settings_of("softmax", 0.01), seed=1)
+    model = models.together(data, settings_of("softmax", 0.01), 1).fit(
         data.X_train, data.y_train, X_val=data.X_val, y_val=data.y_val
     )
     assert result["test_error"] == pytest.approx(100 * np.mean(model.predict(data.X_test) != data.y_test))
@@ -197,35 +199,37 @@ def test_who_underfits_and_who_overfits(tmp_path):
     losses = {
         "GCE, paper's": (4.0, 9.0),
         "GCE, defaults": (4.0, 9.0),
-        "NN, no decay": (0.5, 9.5),
-        "NN, decay": (5.0, 2.0),
+        "NN, tuned": (0.5, 9.5),
+        "NGCE, tuned": (20.0, 30.0),
     }
-    losses["NGCE"] = (20.0, 30.0)
     for field, (train, test) in losses.items():
         model, settings = FIELDS[field]
         for place, own in enumerate(settings):
-            # the second setting is much better in test, and worse in validation: it must not be taken
-            numbers = {"train_loss": train, "test_loss": test * (1 - place), "val_loss": test + place}
+            # later settings are better in test, and worse in validation: they must not be taken
+            numbers = {"train_loss": train, "test_loss": test / (1 + place), "val_loss": test + place}
             fill(ledger, scope, "boston", model, own, **numbers, train_error=1.0, test_error=2.0)
     text = ABLATIONS["losses"].section(Found(ledger), scope)
-    for words in ("NN, no decay overfits", "NN, decay is better", "NGCE underfits", "GCE, paper's is alike"):
+    for words in ("NN, tuned overfits", "NGCE, tuned underfits", "NGCE, no decay underfits", "GCE, paper's is alike"):
         assert words in text
-    assert "Least mean test loss: NN, decay: boston" in text
+    assert "Least mean test loss: GCE, paper's: boston" in text
+    assert "NN, tuned overfits boston: shown; NGCE, tuned overfits boston: not shown (it underfits)" in text
     assert word_for(1.0, 3.0) == "is worse"
+    assert word_for(1.2, 0.5) == "is better"
 
 
 def test_softmax_is_called_worse_only_where_it_is(tmp_path):
     scope, ledger = scope_in(tmp_path, many=("iris", "wine"), seeds=3), Ledger(tmp_path / "ablations.jsonl")
     same = {"train_loss": 1.0, "test_error": 1.0, "from_uniform": 0.1, "effective_atoms": 90.0}
     for name, worse in (("iris", 1.0), ("wine", 0.0)):
-        fill(ledger, scope, name, "ngce", settings_of("absolute"), test_loss=2.0, **same)
+        fill(ledger, scope, name, "ngce", settings_of("absolute", 0.01), test_loss=2.0, **same)
         for split in range(3):
-            key = key_of({"set": name, "split": split}, "ngce", settings_of("softmax"))
+            key = key_of({"set": name, "split": split}, "ngce", settings_of("softmax", 0.01))
             loss = 2.0 + worse + 0.02 * (split - 1)
             ledger.once(key, lambda loss=loss: {**same, "test_loss": loss, "seconds": 1.0, "machine": {"cpu": "none"}})
     text = ABLATIONS["coefficients"].section(Found(ledger), scope)
     assert "clearly larger test loss on 1 of 2 sets (iris)" in text
     assert "smaller one on 0 (none)" in text
+    assert "- Rate 0.01: softmax" in text
 
 
 def test_who_uses_up_all_rounds(tmp_path):
@@ -266,3 +270,15 @@ def test_bad_arguments_are_refused(capsys):
         with pytest.raises(SystemExit):
             command.main(wrong)
     assert "nothing" in capsys.readouterr().err
+
+
+def test_which_bound_tests_best(tmp_path):
+    scope, ledger = scope_in(tmp_path, many=("iris", "wine")), Ledger(tmp_path / "ablations.jsonl")
+    rest = {"train_loss": 1.0, "test_error": 1.0, "iterations": 30}
+    for name, best in (("iris", 4.0), ("wine", 0.5)):
+        for factor in FACTORS:
+            fill(ledger, scope, name, "gce", bound_settings(factor), test_loss=2.0 - (factor == best), **rest)
+    text = ABLATIONS["bounds"].section(Found(ledger), scope)
+    assert "Least mean test loss at these multiples: iris 4; wine 0.5." in text
+    assert "tests best on 1 of 2 sets (iris), a smaller one on 1 (wine)" in text
+    assert "x1.00 at a quarter of it and x1.00 at eight times" in text
