@@ -72,7 +72,12 @@ CASES = [
         {"X_val": X, "y_val": y, "sample_weight_val": 0 * y},
         "nothing to watch|at least one non-zero",
     ),
-    (GCEClassifier(), (X, labels), {"X_val": X, "y_val": labels + 1}, r"y_val has classes that y lacks: \[2\]"),
+    (
+        GCEClassifier(),
+        (X, labels),
+        {"X_val": X, "y_val": labels + 1},
+        r"classes \[2\] are not among those of the fit, \[0, 1\]",
+    ),
     (
         GCEClassifier(cv=[(np.flatnonzero(labels == 0), np.flatnonzero(labels == 1))]),
         (X, labels),
@@ -109,6 +114,7 @@ def test_basis_refused(basis, words, monkeypatch):
 
 def test_a_bound_that_targets_exceed_is_a_warning(monkeypatch):
     monkeypatch.undo()
-    with pytest.warns(UserWarning, match="the hull cannot reach them"):
+    with pytest.warns(UserWarning, match="the hull cannot reach them") as caught:
         model = GCERegressor(bound=0.5, max_atoms=2, random_state=0).fit(X, y)
+    assert caught[0].filename == __file__  # it points at the user's line
     assert (np.abs(model.predict(X) - y.mean()) <= 0.5 + 1e-12).all()

@@ -267,6 +267,9 @@ def test_time_is_limited():
         (gce.NGCERegressor, {"n_atoms": 0}, "n_atoms must be an integer of at least 1, got 0"),
         (gce.NGCERegressor, {"coefficients": "sparsemax"}, "coefficients must be one of 'absolute', 'softmax'"),
         (gce.NGCERegressor, {"output": "identity"}, "output must be one of 'hardtanh', 'tanh', got 'identity'"),
+        (gce.NGCERegressor, {"basis": "tree"}, "basis must be one of 'neural', 'neuron', got 'tree'"),
+        (gce.NNRegressor, {"learning_rate": 0.0}, "0 < min_learning_rate < learning_rate must hold, got 1e-05 and 0.0"),
+        (gce.NNRegressor, {"min_learning_rate": 0.5}, "0 < min_learning_rate < learning_rate"),
         (gce.NNRegressor, {"hidden": 0}, "hidden must be"),
         (gce.NNRegressor, {"activation": "gelu"}, "activation must be one of 'relu', 'tanh', got 'gelu'"),
         (gce.NNRegressor, {"weight_decay": -1.0}, "weight_decay must be a number of at least 0, got -1.0"),
@@ -281,11 +284,49 @@ def test_bad_parameters_are_named(kind, changes, words):
         kind(**changes).fit(X, y)
 
 
-def test_a_training_that_breaks_says_so(caplog):
-    X, y = data(gce.NNRegressor)
-    model = small(gce.NNRegressor, learning_rate=1e300, validation_fraction=None).fit(X, y)
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        (gce.NNRegressor, {"validation_fraction": None}),
+        (gce.NNRegressor, {}),
+        (gce.NNRegressor, {"scoring": "neg_mean_absolute_error"}),
+        (gce.NNClassifier, {"scoring": "accuracy", "offset": 0.0}),
+        (gce.NNClassifier, {"scoring": "neg_log_loss"}),
+    ],
+)
+def test_a_training_that_breaks_says_so(caplog, kind, changes):
+    X, y = data(kind)
+    if kind is gce.NNClassifier:
+        y = np.where(y == 1, 0, 1)  # NaN reads as class 0, which is right for few
+    model = small(kind, learning_rate=1e300, **changes).fit(X, y)
     assert "turned NaN" in caplog.text
-    assert np.isfinite(model.predict(X)).all()
+    assert model._scores(X).isfinite().all()
+
+
+def test_single_neurons_can_be_trained_together():
+    X, y = data(gce.NGCERegressor)
+    model = small(gce.NGCERegressor, basis="neuron", n_atoms=20, max_epochs=100, validation_fraction=None).fit(X, y)
+    assert len(model.ensemble_) == 20
+    (atoms,) = model.ensemble_.parts
+    rows = model._rows(X)
+    (u,) = atoms.parameters_
+    by_hand = (model.ensemble_.weights[:, None] * torch.tanh(u[:, 0] @ rows.T)).sum(0) * model.bound_[0]
+    np.testing.assert_allclose(model.predict(X), model.offset_[0] + by_hand.numpy(), rtol=1e-10, atol=1e-12)
+    assert model.score(X, y) > 0.1
+
+
+def test_a_plain_network_predicts_a_constant_exactly():
+    X, _ = data(gce.NNRegressor)
+    np.testing.assert_allclose(small(gce.NNRegressor).fit(X, np.full(len(X), 3.0)).predict(X), 3.0, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [gce.NGCEClassifier, gce.NNClassifier, gce.GCEClassifier])
+@pytest.mark.parametrize("y", [np.r_[np.repeat([0, 1], 20), 2], np.repeat(np.arange(10), 3), np.arange(12)])
+def test_rare_classes_do_not_stop_a_hold_out(kind, y):
+    X = np.random.default_rng(0).normal(size=(len(y), 3))
+    tiny = {"max_atoms": 2} if kind is gce.GCEClassifier else {"max_epochs": 3, "hidden": 3}
+    model = kind(cv=None, random_state=0, **tiny).fit(X, y)
+    assert model.classes_.tolist() == sorted(set(y))
 
 
 @GPU

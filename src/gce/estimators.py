@@ -99,14 +99,15 @@ _TRAINED = """
         mini-batches of that size, in float32.
     weight_decay : float, default=%(decay)s
         Half of it times the squared length of the networks' parameters is added to the risk, which is measured in units
-        of the best constant's: one value means the same whatever the unit of ``y``.
+        of the offset's own: one value means the same whatever the unit of ``y``. The schedule, and the choice of an
+        epoch where nothing is held out, look at the risk alone.
     scale, clip
         As in :class:`GCERegressor`.
     cv : None, "auto", int, splitter or iterable of (train, test), default=None
         None: one hold-out, as in the paper. Otherwise one member a split, trained at once and averaged.
     validation_fraction : float or None, default=0.2
-        Share held out where ``cv`` is None: the best epoch is the one best there. None trains on all rows and keeps the
-        epoch of the least training risk.
+        Share held out where ``cv`` is None (more where that is too small to hold a row of each class): the best epoch
+        is the one best there. None trains on all rows and keeps the epoch of the least training risk.
     n_iter_no_change : int or None, default=50
         Epochs without a better validation value after which a member is done; None waits for the schedule's end.
     scoring : str or callable, optional
@@ -136,6 +137,9 @@ _NONGREEDY = """
     Parameters
     ----------
     n_atoms : int, default=100
+    basis : {"neural", "neuron"}, default="neural"
+        Atoms: two-layer networks with one hidden layer for all outputs, or single neurons ``bound * tanh(u'x)``, to
+        which ``hidden``, ``activation`` and ``output`` mean nothing.
     hidden : int, default=10
         Hidden units of an atom.
     coefficients : {"absolute", "softmax"}, default="absolute"
@@ -221,7 +225,8 @@ class NNRegressor(Regression, NeuralNetwork):
     def _reach(self, y: Tensor, weight: Array, centre: Tensor) -> Tensor:
         share = torch.from_numpy(weight / weight.sum())
         spread = (share[:, None] * (y - centre).square()).sum(0).sqrt()
-        return torch.where(spread > 0, spread, 1.0)
+        # a constant target is the offset to rounding, whatever the network says
+        return torch.where(spread > 0, spread, 1e-12 * (1 + centre.abs()))
 
 
 @_documented(_NETWORK + _TRAINED, greedy="GCEClassifier", rate="1e-3", decay="1e-4")

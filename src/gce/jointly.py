@@ -15,7 +15,7 @@ from torch import Tensor
 from gce import nongreedy
 from gce.base import Array, ConvexModel, Learn
 from gce.basis.descent import Schedule
-from gce.basis.network import Activation, Output, TwoLayer
+from gce.basis.network import Activation, Architecture, Bounded, SingleNeuron, TwoLayer
 from gce.basis.neural import FULL_BATCH_ROWS, default_batch
 from gce.coefficients import COEFFICIENTS, Absolute, Coefficients
 from gce.ensemble import ConvexEnsemble
@@ -52,8 +52,10 @@ class JointlyTrained(ConvexModel):
         for name in ("max_epochs", "batch_size", "n_iter_no_change"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), 1)
-        for name in ("learning_rate", "min_learning_rate", "weight_decay"):
-            check_number(name, getattr(self, name), 0)
+        check_number("weight_decay", self.weight_decay, 0)
+        rate, floor = (check_number(name, getattr(self, name), 0) for name in ("learning_rate", "min_learning_rate"))
+        if not 0 < floor < rate < math.inf:
+            raise ValueError(f"0 < min_learning_rate < learning_rate must hold, got {floor!r} and {rate!r}")
         deadline = math.inf
         if self.time_limit is not None:
             deadline = time.monotonic() + check_number("time_limit", self.time_limit, 0)
@@ -82,7 +84,7 @@ class JointlyTrained(ConvexModel):
         batch = self.batch_size or default_batch(rows)
         return Plan(architecture, atoms, coefficients, schedule, batch, dtype, deadline)
 
-    def _model(self) -> tuple[TwoLayer, int, Coefficients]:
+    def _model(self) -> tuple[Architecture, int, Coefficients]:
         """One atom's architecture, how many atoms, and what their weights are functions of."""
         raise NotImplementedError
 
@@ -94,13 +96,14 @@ class NonGreedyConvexEnsemble(JointlyTrained):
         self,
         *,
         n_atoms: int = 100,
+        basis: str = "neural",
         hidden: int = 10,
         coefficients: str = "absolute",
         loss: str | Loss = "auto",
         bound: float | ArrayLike | None = None,
         offset: float | str = "auto",
         activation: Activation = "relu",
-        output: Output = "hardtanh",
+        output: Bounded = "hardtanh",
         learning_rate: float = 1e-2,
         min_learning_rate: float = 1e-5,
         patience: int = 10,
@@ -120,6 +123,7 @@ class NonGreedyConvexEnsemble(JointlyTrained):
         random_state: Any = None,
     ) -> None:
         self.n_atoms = n_atoms
+        self.basis = basis
         self.hidden = hidden
         self.coefficients = coefficients
         self.loss = loss
@@ -147,13 +151,16 @@ class NonGreedyConvexEnsemble(JointlyTrained):
 
     def _prepared(self) -> Learn:
         check_count("n_atoms", self.n_atoms, 1)
+        _among("basis", self.basis, ("neural", "neuron"))
         _among("coefficients", self.coefficients, COEFFICIENTS)
         _among("output", self.output, ("hardtanh", "tanh"))
         return super()._prepared()
 
-    def _model(self) -> tuple[TwoLayer, int, Coefficients]:
-        architecture = TwoLayer(self.hidden, self.activation, self.output)
-        return architecture, self.n_atoms, COEFFICIENTS[self.coefficients]
+    def _model(self) -> tuple[Architecture, int, Coefficients]:
+        coefficients = COEFFICIENTS[self.coefficients]
+        if self.basis == "neuron":
+            return SingleNeuron(), self.n_atoms, coefficients
+        return TwoLayer(self.hidden, self.activation, self.output), self.n_atoms, coefficients
 
 
 class NeuralNetwork(JointlyTrained):
@@ -210,7 +217,7 @@ class NeuralNetwork(JointlyTrained):
         """No bound, but what an output of 1 means, ``(k,)``."""
         raise NotImplementedError
 
-    def _model(self) -> tuple[TwoLayer, int, Coefficients]:
+    def _model(self) -> tuple[Architecture, int, Coefficients]:
         # one atom has weight (1 + |v|) / (1 + |v|) = 1, wherever v goes
         return TwoLayer(self.hidden, self.activation, "identity"), 1, Absolute()
 

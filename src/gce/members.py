@@ -6,6 +6,7 @@ convex combinations is a convex combination.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
@@ -100,8 +101,25 @@ def splits_for(
 def _hold_out(fraction: float, X: Array, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
     if not 0 < fraction < 1:
         raise ValueError(f"validation_fraction must be in (0, 1) or None, got {fraction!r}")
-    kind = ShuffleSplit if codes is None else StratifiedShuffleSplit
-    return list(kind(1, test_size=fraction, random_state=seed).split(X, codes))
+    if codes is None:
+        return list(ShuffleSplit(1, test_size=fraction, random_state=seed).split(X))
+    alone, several, fewest = _repeated(codes)
+    if len(several) == 0:
+        return [(np.arange(len(X)), np.arange(0))]
+    classes, size = len(np.unique(codes[several])), math.ceil(fraction * len(several))
+    if size >= classes and len(several) - size >= classes:
+        kind: Any = StratifiedShuffleSplit(1, test_size=fraction, random_state=seed)
+    else:  # so small a part cannot hold a row of each class: a fold of as many as the smallest class allows
+        kind = StratifiedKFold(min(max(2, round(1 / fraction)), fewest), shuffle=True, random_state=seed)
+    learn, test = next(iter(kind.split(X[several], codes[several])))
+    return [(np.sort(np.concatenate([several[learn], alone])) if len(alone) else learn, several[test])]
+
+
+def _repeated(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
+    """Rows whose class has no other row, all other rows, and how many the smallest class among these has."""
+    count = np.bincount(codes)[codes]
+    alone, several = np.flatnonzero(count == 1), np.flatnonzero(count > 1)
+    return alone, several, int(count[several].min()) if len(several) else 0
 
 
 def _folds(folds: int, X: Array, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
@@ -113,11 +131,10 @@ def _auto(X: Array, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
     """Five folds, or as many as the rows of the smallest class allow; a class of one row is never held out."""
     if codes is None:
         return _folds(min(AUTO_FOLDS, len(X)), X, None, seed) if len(X) > 1 else []
-    count = np.bincount(codes)[codes]
-    alone, several = np.flatnonzero(count == 1), np.flatnonzero(count > 1)
+    alone, several, fewest = _repeated(codes)
     if len(several) == 0:
         return []
-    folds = _folds(min(AUTO_FOLDS, count[several].min()), X[several], codes[several], seed)
+    folds = _folds(min(AUTO_FOLDS, fewest), X[several], codes[several], seed)
     return [(np.concatenate([several[learn], alone]), several[test]) for learn, test in folds]
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gce.basis.captured import LOOK_EVERY, Recording, orders_on
 from gce.basis.descent import Descent, Schedule, row_orders
-from gce.basis.network import Networks, Parameters, TwoLayer
+from gce.basis.network import Architecture, Networks, Parameters, TwoLayer, drawn
 from gce.coefficients import Coefficients
 from gce.ensemble import ConvexEnsemble
 from gce.fitting import Metric, Problem
@@ -33,17 +33,18 @@ class Plan:
 
     Parameters
     ----------
-    architecture : TwoLayer
+    architecture : TwoLayer or SingleNeuron
     atoms : int
     coefficients : Coefficients
     schedule : Schedule
     batch_size : int
     dtype : torch.dtype
     deadline : float
-        On the monotonic clock; training ends with the epoch that passes it.
+        On the monotonic clock; training ends with the epoch that passes it (on a GPU epochs are launched ahead, and
+        some may follow).
     """
 
-    architecture: TwoLayer
+    architecture: Architecture
     atoms: int
     coefficients: Coefficients
     schedule: Schedule
@@ -51,9 +52,14 @@ class Plan:
     dtype: torch.dtype
     deadline: float = math.inf
 
+    @property
+    def units(self) -> int:
+        """Numbers that one atom has between its layers, a row."""
+        return self.architecture.hidden if isinstance(self.architecture, TwoLayer) else 1
+
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutRows:
     """The rows that members hold out, as a descent's watch: the best epoch is best there.
 
     Parameters
@@ -61,6 +67,9 @@ class HeldOut:
     problem : Problem
     objective : Mixture
     metric : Metric
+    rows : Tensor of shape (h,)
+        Where the rows stand that any member holds out.
+    X : Tensor of shape (h, d)
     at_once : int
         Rows evaluated at a time.
     """
@@ -73,10 +82,10 @@ class HeldOut:
     at_once: int
 
     @classmethod
-    def of(cls, problem: Problem, objective: Mixture, metric: Metric, plan: Plan) -> HeldOut:
+    def of(cls, problem: Problem, objective: Mixture, metric: Metric, plan: Plan) -> HeldOutRows:
         """The watch of a problem's held-out rows."""
         rows = problem.held_out.any(0).nonzero().flatten()
-        units = len(problem.train) * plan.atoms * plan.architecture.hidden
+        units = len(problem.train) * plan.atoms * plan.units
         at_once = max(1, _HIDDEN_AT_ONCE // units)
         return cls(problem, objective, metric, rows, problem.X[rows].to(plan.dtype), at_once)
 
@@ -84,7 +93,10 @@ class HeldOut:
         members, pred = len(theta), self.problem.y.new_zeros(len(theta), *self.problem.y.shape)
         some = [self.objective.combined(forward(X), theta) for X in self.X.split(self.at_once)]
         pred[:, self.rows] = torch.cat(some, 1)
-        return self.metric(pred, list(range(members))).to(theta.device)
+        # scorers refuse NaN, or take it for class 0: a broken network is never the best
+        broken = ~pred.isfinite().all(2).all(1)
+        value = self.metric(pred.nan_to_num(0.0, 0.0, 0.0), list(range(members))).to(theta.device)
+        return value.masked_fill(broken, math.inf)
 
 
 class Course:
@@ -138,8 +150,8 @@ def train(
     members, X = len(risk.weight), problem.X[:n].to(plan.dtype)
     objective = Mixture(risk, problem.bound, plan.atoms, plan.coefficients).cast(plan.dtype)
     rng = streams.at(1, torch.arange(members), torch.zeros(members, dtype=torch.int64))
-    start = _starts(plan, X, problem.y.shape[1], rng.members)
-    watch = None if metric is None else HeldOut.of(problem, objective, metric, plan)
+    start = drawn(plan.architecture, X.shape[1], problem.y.shape[1], rng.members, plan.atoms, plan.dtype, X.device)
+    watch = None if metric is None else HeldOutRows.of(problem, objective, metric, plan)
     descent = Descent(plan.architecture, start, objective, X, plan.schedule, plan.batch_size, watch)
     course = Course(objective.unit)
     _run(descent, start, X, plan, rng.rows, course)
@@ -152,12 +164,6 @@ def train(
     weights = plan.coefficients.weights(descent.theta.double())
     # float32 weights, mapped again in float64, sum to 1 in float64
     return _averaged(networks, weights, problem, plan), course.history(metric is not None)
-
-
-def _starts(plan: Plan, X: Tensor, outputs: int, members: list[torch.Generator]) -> Parameters:
-    draw = plan.architecture.start
-    nets = [draw(X.shape[1], outputs, own, plan.dtype) for own in members for _ in range(plan.atoms)]
-    return [torch.stack(column).to(X.device) for column in zip(*nets, strict=True)]
 
 
 def _run(descent: Descent, start: Parameters, X: Tensor, plan: Plan, rng: torch.Generator, course: Course) -> None:

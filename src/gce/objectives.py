@@ -63,19 +63,19 @@ class Trainable(Protocol):
     def cast(self, dtype: torch.dtype) -> Self:
         """The same objective for networks in ``dtype``."""
 
-    @property
-    def form(self) -> object:
-        """What two objectives must have in common for the one to be loaded into the other."""
-
-    def copy(self) -> Self:
-        """The same objective in memory of its own."""
-
     def load(self, other: Self) -> None:
         """Become another objective of the same shapes, in the same memory."""
 
 
 class Objective(Trainable, Protocol):
     """What an oracle minimises: one atom a member."""
+
+    @property
+    def form(self) -> object:
+        """What two objectives must have in common for the one to be loaded into the other."""
+
+    def copy(self) -> Self:
+        """The same objective in memory of its own."""
 
     def score(self, outs: Tensor) -> Tensor:
         """Value for each member of each of ``A`` known outputs ``(A, n, k)``, shape ``(M, A)``; not scaled."""
@@ -273,16 +273,6 @@ class Mixture:
     def cast(self, dtype: torch.dtype) -> Mixture:
         other = copy(self)
         other.theta = self.theta.to(dtype)
-        return other
-
-    @property
-    def form(self) -> object:
-        kind = type(self.coefficients), self.atoms
-        return type(self), kind, type(self.risk.loss), self.risk.loss.get_params(), self.bound.tolist()
-
-    def copy(self) -> Mixture:
-        other = copy(self)
-        other.risk, other.unit = self.risk.copy(), self.unit.clone()
         return other
 
     def load(self, other: Mixture) -> None:

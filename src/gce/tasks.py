@@ -55,7 +55,7 @@ class Regression(RegressorMixin, ConvexModel):
                 f"{int(beyond.sum())} of {len(y)} targets lie farther from the offset {offset.tolist()} than "
                 f"bound={bound.tolist()}: the hull cannot reach them",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def predict(self, X: Any) -> Array:
@@ -83,7 +83,7 @@ class Classification(ClassifierMixin, ConvexModel):
         y = column_or_1d(y, warn=True)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y_val has classes that y lacks: {unknown.tolist()}")
+            raise ValueError(f"classes {unknown.tolist()} are not among those of the fit, {self.classes_.tolist()}")
         return one_hot(np.searchsorted(self.classes_, y), len(self.classes_))
 
     def _decode(self, target: Array) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gce.basis.descent import Descent, Schedule, row_orders
 from gce.basis.network import Architecture, Parameters
-from gce.objectives import Trainable
+from gce.objectives import Objective
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class Recorder:
         self,
         architecture: Architecture,
         start: Parameters,
-        objective: Trainable,
+        objective: Objective,
         X: Tensor,
         schedule: Schedule,
         batch_size: int,

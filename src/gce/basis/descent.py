@@ -1,4 +1,4 @@
-"""Adam with a plateau schedule for each network, in tensor operations: how one atom a member is trained.
+"""Adam with a plateau schedule for each network, in tensor operations: how an atom, or all of them, are trained.
 
 Nothing in an epoch waits for the device: best values, rates and plateaus are tensors too, so that on a GPU a whole
 epoch can be recorded once and replayed (:mod:`gce.basis.captured`).
@@ -39,7 +39,8 @@ class Schedule:
     progress : float
         Least relative improvement that counts as progress (any improvement is kept).
     decay : float
-        ``decay / 2`` times the squared length of a network's parameters is added to its objective.
+        ``decay / 2`` times the squared length of a network's parameters is added to what is minimised; the schedule
+        and the choice of the best epoch look at the objective alone.
     watch_patience : float
         Epochs without a better value on watched rows after which a network is done.
     """

@@ -19,7 +19,8 @@ from gce.basis import loops
 from gce.basis.base import ROWS_MIXED_AT_ONCE, Atoms
 
 Activation = Literal["relu", "tanh"]
-Output = Literal["hardtanh", "tanh", "identity"]
+Bounded = Literal["hardtanh", "tanh"]
+Output = Bounded | Literal["identity"]
 Parameters = list[Tensor]
 
 _ROWS_AT_ONCE = 16_384
@@ -160,6 +161,20 @@ class SingleNeuron:
 
 
 Architecture = TwoLayer | SingleNeuron
+
+
+def drawn(
+    architecture: Architecture,
+    d: int,
+    outputs: int,
+    streams: Sequence[torch.Generator],
+    each: int,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Parameters:
+    """Fresh parameters of ``each`` networks from every stream."""
+    nets = [architecture.start(d, outputs, own, dtype) for own in streams for _ in range(each)]
+    return [torch.stack(column).to(device) for column in zip(*nets, strict=True)]
 
 
 class Networks(Atoms):

@@ -15,7 +15,7 @@ from gce.basis import compiled
 from gce.basis.base import Atoms, Basis
 from gce.basis.captured import Recorder
 from gce.basis.descent import Schedule, descend
-from gce.basis.network import Activation, Architecture, Networks, Output, Parameters, SingleNeuron, TwoLayer
+from gce.basis.network import Activation, Architecture, Bounded, Networks, Parameters, SingleNeuron, TwoLayer, drawn
 from gce.objectives import Objective
 from gce.streams import RoundStreams
 
@@ -71,7 +71,8 @@ class TrainedBasis(Basis):
         self._check_tries()
         n, models = objective.rows, len(objective.bound) if self.separate else 1
         architecture, dtype = self.architecture(n), self.dtype(n)
-        start = self._starts(architecture, X, len(objective.bound) // models, models, rng.members, dtype)
+        outputs = len(objective.bound) // models
+        start = drawn(architecture, X.shape[1], outputs, rng.members, self.restarts * models, dtype, X.device)
         if isinstance(last, Networks) and last.parameters_[0].shape[1:] == start[0].shape[1:]:
             old = [p.unflatten(0, (-1, models)).repeat_interleave(self.restarts, 0) for p in last.parameters_]
             start = self.start(start, [p.flatten(0, 1) for p in old], n)
@@ -87,20 +88,6 @@ class TrainedBasis(Basis):
             raise ValueError(f"batch_size must be at least 1 or None, got {self.batch_size!r}")
         if self.restarts < 1:
             raise ValueError(f"restarts must be at least 1, got {self.restarts!r}")
-
-    def _starts(
-        self,
-        architecture: Architecture,
-        X: Tensor,
-        outputs: int,
-        models: int,
-        members: list[torch.Generator],
-        dtype: torch.dtype,
-    ) -> Parameters:
-        """Fresh parameters of ``restarts * models`` networks a member."""
-        count = self.restarts * models
-        nets = [architecture.start(X.shape[1], outputs, own, dtype) for own in members for _ in range(count)]
-        return [torch.stack(column).to(X.device) for column in zip(*nets, strict=True)]
 
     def _best(self, parameters: Parameters, values: list[float], models: int) -> Parameters:
         """Of each member's tries the one with the least objective, model by model."""
@@ -202,7 +189,7 @@ class Neural(TrainedBasis):
         self,
         hidden: int | None = None,
         activation: Activation = "relu",
-        output: Output = "hardtanh",
+        output: Bounded = "hardtanh",
         shared: bool = True,
         learning_rate: float = 1e-2,
         min_learning_rate: float = 1e-5,
