@@ -1,5 +1,6 @@
 import doctest
 import importlib
+import inspect
 import math
 import pkgutil
 
@@ -19,9 +20,25 @@ MODULES = sorted(f"gce.theory.{module.name}" for module in pkgutil.iter_modules(
 CONSTANTS = (bounds.one_sided_constant, bounds.stated_constant, bounds.appendix_constant)
 
 
+PUBLIC = [getattr(gce.theory, name) for name in gce.theory.__all__]
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_the_docstrings(name):
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+    done = doctest.testmod(importlib.import_module(name))
+    assert done.failed == 0
+    assert done.attempted > 0 or all(public.__module__ != name for public in PUBLIC)
+
+
+SHOWN = [*filter(inspect.isfunction, PUBLIC), shattering.circle]
+SHOWN += [shattering.ThresholdUnits, shattering.ThresholdedCombination]
+
+
+@pytest.mark.parametrize("public", SHOWN, ids=lambda public: public.__name__)
+def test_what_is_public_has_an_example(public):
+    found = doctest.DocTestFinder(recurse=False).find(public)
+    assert found
+    assert found[0].examples
 
 
 # Capacity.
@@ -246,6 +263,10 @@ def test_hoeffding_holds_as_often_as_it_says():
         (lambda: bounds.appendix_constant(lipschitz=1, bound=1, delta=0.1, p=-1, D=1), "p must be"),
         (lambda: bounds.one_sided_constant(lipschitz=1, bound=1, delta=0.1, p=1, D=math.nan), "D must be"),
         (lambda: bounds.fast_rate(10, tail=1.0, xi=1.0), "xi must lie"),
+        (lambda: bounds.theorem1_excess_risk(10, tail=1.0, xi=0.0, bound=1.0, c1=1.0), "xi must lie"),
+        (lambda: bounds.excess_risk(1.0, math.nan), "n must be a whole number"),
+        (lambda: bounds.excess_risk(1.0, math.inf), "n must be a whole number"),
+        (lambda: capacity.finite_class(2.5), "size must be a whole number"),
     ],
 )
 def test_bad_numbers_are_named(call, words):

@@ -19,7 +19,8 @@ step uses only ``P r <= P_n r + sup (P r' - P_n r')``, without absolute values. 
 symmetrisation reads ``E sup (P - P_n) <= 2 E sup R_n`` (the appendix's Lemma 1 has the absolute value on the left alone
 and fails for a class of a single function, where the right side is 0); the term of ``f*`` does not depend on ``f`` and
 has mean 0, so that it costs nothing in place of ``2 c_phi B / sqrt(n)``, and so does ``y``; and contraction costs
-``c_phi``, not ``2 c_phi`` (Ledoux and Talagrand 1991, Theorem 4.12; Mohri, Rostamizadeh and Talwalkar 2018, Lemma 5.7).
+``c_phi``, not ``2 c_phi`` (Ledoux and Talagrand 1991, (4.20) in the proof of Theorem 4.12, which itself has absolute
+values and a factor 2; Mohri, Rostamizadeh and Talwalkar 2018, Lemma 5.7).
 
 **McDiarmid's step** is right. A loss in ``[0, 2 c_phi B]`` makes a regret in ``[-2 c_phi B, 2 c_phi B]``; exchanging
 one of ``n`` rows moves ``h`` by at most ``4 c_phi B / n`` (the appendix writes ``y_i`` for ``y_i'`` in one place), and
@@ -247,7 +248,7 @@ def excess_risk(c: float, n: int) -> float:
 
     With probability ``1 - delta``, for all ``f`` in the hull, ``R(f) - R(f*) <= R_n(f) - R_n(f*) + c/sqrt(n)`` (Theorem
     2, ``f*`` the Bayes function), and ``R(f) <= R(h*) + c/sqrt(n)`` for the minimiser ``f`` of the empirical risk
-    (Theorem 3, ``h*`` the best of the hull).
+    (Theorem 3, ``h*`` the best of the hull). Corollaries 2 and 3, for two classes, have the second only.
 
     Examples
     --------
@@ -335,4 +336,5 @@ def theorem1_excess_risk(n: int, *, tail: float, xi: float, bound: float, c1: fl
     0.017235
     """
     positive(bound=bound, c1=c1)
+    probability(xi=xi)
     return 4 * c1 * bound**2 / xi * fast_rate(n, tail=tail, xi=xi)

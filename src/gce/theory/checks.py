@@ -22,7 +22,7 @@ def not_negative(**values: float) -> None:
 def at_least(least: int, **values: int) -> None:
     """Every value is a whole number of at least ``least``."""
     for name, value in values.items():
-        if value != int(value) or value < least:
+        if not math.isfinite(value) or value != int(value) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 

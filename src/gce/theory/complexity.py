@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
 from torch import Tensor
 
 from gce.basis import BASES, Basis, Pool
 from gce.basis.pool import evaluate
 from gce.objectives import Linear
-from gce.settings import check_count, draw_seed, look_up
+from gce.settings import as_numpy, check_count, draw_seed, look_up
 from gce.streams import Streams
 from gce.theory.bounds import mcdiarmid
 from gce.theory.checks import positive, probability
@@ -129,7 +130,7 @@ def rademacher(
     ----------
     basis : {"neural", "neuron"} or Basis
         With one output; its class is taken to contain the zero function, as every fit's does.
-    X : array-like or Tensor of shape (n, d)
+    X : array-like or Tensor of shape (n, d), finite
         Rows as the basis sees them: scaled, where it is used in an estimator (``model.table_.transform(X)``).
     bound : float
         ``B``: the atoms' outputs stay in ``[-B, B]``.
@@ -162,9 +163,9 @@ def rademacher(
         raise ValueError(f"the complexity is that of a class with one output, got {np.size(bound)} bounds")
     width = float(np.asarray(bound).reshape(()))
     positive(bound=width)
-    rows = torch.as_tensor(X, dtype=torch.float64)
-    if rows.ndim != 2 or len(rows) == 0:
-        raise ValueError(f"X must have shape (n, d) with at least one row, got {tuple(rows.shape)}")
+    # a copy: torch warns of an array that may not be written to
+    checked = check_array(as_numpy(X), dtype=np.float64, order="C", copy=True, input_name="X")
+    rows = torch.from_numpy(checked).to(X.device if isinstance(X, Tensor) else "cpu")
     _check_one_output(chosen, rows)
     seed = draw_seed(random_state)
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (draws, len(rows)))

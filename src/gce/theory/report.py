@@ -74,16 +74,20 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class PaperBound:
-    """``c / sqrt(n)`` of Theorem 2 on the *excess* over the Bayes risk, for a given ``D``; see :mod:`.bounds`.
+    """The paper's ``c / sqrt(n)`` on an *excess* risk, for a given ``D``; see :mod:`.bounds`.
 
     Parameters
     ----------
+    statement : {"Theorem 2", "Corollary 3"}
+        Theorem 2 compares every function of the hull with the Bayes function ``f*``. For the logistic loss the paper
+        has Corollary 3 only, which compares the minimiser of the empirical risk with ``h*``, the best of the hull.
     D : float
     p : int
         The pseudodimension used, or a bound on it.
     stated, appendix, one_sided : float
     """
 
+    statement: str
     D: float
     p: int
     stated: float
@@ -160,9 +164,9 @@ class BoundReport:
         words = [constants, *self.notes]
         if self.paper is not None:
             words.append(
-                f"Theorem 2 for D = {self.paper.D:.4g} and pseudodimension {self.paper.p}: R(f) - R(f*) is above "
-                f"R_n(f) - R_n(f*) by at most {self.paper.stated:.4g} as stated, {self.paper.appendix:.4g} as the "
-                f"appendix adds up, {self.paper.one_sided:.4g} by a one-sided proof."
+                f"{self.paper.statement} for D = {self.paper.D:.4g} and pseudodimension {self.paper.p}: "
+                f"{_COMPARED[self.paper.statement]} by at most {self.paper.stated:.4g} as stated, "
+                f"{self.paper.appendix:.4g} as the appendix adds up, {self.paper.one_sided:.4g} by a one-sided proof."
             )
         return rendering.Table(title, [*names, "confidence", "sum"], columns, words)
 
@@ -171,6 +175,13 @@ class BoundReport:
 
     def _repr_html_(self) -> str:
         return rendering.html(self.table())
+
+
+_COMPARED = {
+    "Theorem 2": "R(f) - R(f*) is above R_n(f) - R_n(f*)",
+    "Corollary 3": "for the minimiser f of R_n over the hull, which a fit approaches, and the best h* of the hull R(f) "
+    "is above R(h*)",
+}
 
 
 def bound_report(
@@ -205,12 +216,29 @@ def bound_report(
         better trained. A fit's atoms are trained briefly, and on signs that shows: on 2,000 rows of 10 normal columns
         ``Neural()`` found 0.09 B, ``Neural(max_epochs=4000, patience=200)`` 0.31 B, in a hundred times the epochs.
     D : float, optional
-        The paper's absolute constant; given, Theorem 2's ``c / sqrt(n)`` is reported as well.
+        The paper's absolute constant; given, Theorem 2's ``c / sqrt(n)`` is reported as well, Corollary 3's for the
+        logistic loss.
     random_state : int, RandomState or None, default=None
 
     Returns
     -------
     BoundReport
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gce import GCERegressor, Pool
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 1))
+    >>> y, new = np.tanh(X[:, 0]), slice(300, 400)
+    >>> pool = Pool([lambda X: np.tanh(X[:, 0]), lambda X: -np.tanh(X[:, 0])])
+    >>> model = GCERegressor(basis=pool, bound=1.0, offset=0.0, random_state=0).fit(X[:300], y[:300])
+    >>> report = bound_report(model, X[:300], y[:300], X_held_out=X[new], y_held_out=y[new], random_state=0)
+    >>> report.rademacher.kind, report.rows, report.held_out.rows
+    ('exact supremum', 300, 100)
+    >>> round(report.confidence, 4), round(report.held_out.confidence, 4)
+    (0.9913, 0.4895)
+    >>> report.risk < report.held_out.total < report.total
+    True
     """
     check_is_fitted(model)
     probability(delta=delta)
@@ -236,8 +264,8 @@ def bound_report(
         there, target_held_out = costs_of(model, X_held_out, y_held_out)
         held_out = HeldOut(len(there), float(there.mean()), hoeffding(len(there), high - low, delta))
     if D is not None:
-        reach = abs(offset) + bound if isinstance(loss, Logistic) else bound
-        paper = _paper_bound(n, slope, reach, delta, pseudodimension(basis, rows.shape[1], n), D)
+        name, reach = ("Corollary 3", abs(offset) + bound) if isinstance(loss, Logistic) else ("Theorem 2", bound)
+        paper = _paper_bound(name, n, slope, reach, delta, pseudodimension(basis, rows.shape[1], n), D)
     words = [
         *notes.reservations(model, exact=estimate.exact),
         *notes.assumptions(model, target, target_held_out),
@@ -261,7 +289,7 @@ def bound_report(
     )
 
 
-def _paper_bound(n: int, slope: float, bound: float, delta: float, p: int, D: float) -> PaperBound:
+def _paper_bound(statement: str, n: int, slope: float, bound: float, delta: float, p: int, D: float) -> PaperBound:
     named = {"lipschitz": slope, "bound": bound, "delta": delta, "p": p, "D": D}
     constants = (c(**named) for c in (stated_constant, appendix_constant, one_sided_constant))
-    return PaperBound(float(D), p, *(excess_risk(c, n) for c in constants))
+    return PaperBound(statement, float(D), p, *(excess_risk(c, n) for c in constants))

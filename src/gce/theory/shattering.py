@@ -31,6 +31,12 @@ class ThresholdUnits:
     ----------
     directions : array of shape (m, d)
     thresholds : array of shape (m,)
+
+    Examples
+    --------
+    >>> units = ThresholdUnits(np.eye(2), np.array([0.5, 2.0]))
+    >>> units(np.array([[1.0, 1.0], [0.0, 2.0]])).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     directions: Array
@@ -51,6 +57,14 @@ class ThresholdedCombination:
     weights : array of shape (..., m)
         One combination, or many side by side.
     level : float
+
+    Examples
+    --------
+    >>> units = ThresholdUnits(np.eye(2), np.array([0.5, 0.5]))
+    >>> both = ThresholdedCombination(units, np.array([0.5, 0.5]), level=0.75)
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> both.score(X).tolist(), both(X).tolist()
+    ([0.5, 0.5, 1.0], [0, 0, 1])
     """
 
     units: ThresholdUnits
@@ -163,7 +177,13 @@ class ConvexShattering:
 
 
 def circle(k: int, d: int = 2) -> Array:
-    """``k`` equally spaced points on the unit circle of the first two of ``d`` inputs, ``(k, d)``."""
+    """``k`` equally spaced points on the unit circle of the first two of ``d`` inputs, ``(k, d)``.
+
+    Examples
+    --------
+    >>> (circle(4, d=3).round(12) + 0.0).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]
+    """
     at_least(1, k=k)
     at_least(2, d=d)
     angle = 2 * math.pi * np.arange(k) / k
