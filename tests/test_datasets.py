@@ -1,5 +1,6 @@
 """Data sets: the appendix's sizes, cuts and scaling against an independent computation, names, notes, the table."""
 
+import doctest
 import os
 import random
 import re
@@ -53,6 +54,11 @@ def parts(data):
 def in_order(data):
     """All scaled rows in an order that does not depend on the cut of the targets."""
     return np.concatenate([X for X, _ in parts(data)]), np.concatenate([y for _, y in parts(data)])
+
+
+def test_the_example_in_the_docstring():
+    done = doctest.testmod(datasets)
+    assert (done.failed, done.attempted) == (0, 3)
 
 
 def test_the_small_sets_have_the_appendix_sizes(boston):
@@ -284,3 +290,9 @@ def test_the_constants_of_covertype_are_those_of_its_rows():
     spec = registry.SPECS["covertype"]
     X = files.read_npz(files.data_home(REAL) / "covertype.npz", spec.digest)["X"][:, :10].astype(float)
     np.testing.assert_allclose(spec.constants, [X.mean(axis=0), X.std(axis=0, ddof=1)], atol=0.011)
+
+
+@pytest.mark.skipif(not REAL or not datasets.present("boston", REAL), reason="needs the boston file")
+def test_the_values_of_boston_are_those_of_its_prepared_file():
+    spec = registry.SPECS["boston"]
+    assert files.values_of(files.read_npz(files.data_home(REAL) / "boston.npz", spec.digest)) == spec.values

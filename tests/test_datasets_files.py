@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -30,6 +31,7 @@ def statlib():
 
 BODY = statlib()
 DIGEST = hashlib.sha256(BODY).hexdigest()
+VALUES = files.values_of({"X": ROWS[:, :13], "y": ROWS[:, 13]})
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -81,7 +83,8 @@ def offer(monkeypatch):
 
     def offer(*addresses, digest=f"sha256:{DIGEST}"):
         source = Source("boston", addresses, digest)
-        monkeypatch.setitem(registry.SPECS, "boston", replace(registry.SPECS["boston"], sources=(source,)))
+        spec = replace(registry.SPECS["boston"], sources=(source,), values=VALUES)
+        monkeypatch.setitem(registry.SPECS, "boston", spec)
 
     return offer
 
@@ -172,13 +175,39 @@ def test_without_a_published_checksum_the_first_one_is_recorded_and_kept_to(tmp_
     assert (tmp_path / "boston.sha256").read_text() == f"{DIGEST}  boston\n"
     (tmp_path / "boston.npz").unlink()
     (tmp_path / "boston").write_bytes(BODY[:-3])
-    with pytest.raises(datasets.CorruptDataError, match=DIGEST):
+    with pytest.raises(datasets.CorruptDataError, match=rf"{DIGEST}.*and boston\.sha256 too"):
         datasets.load("boston", data_home=tmp_path)
     (tmp_path / "boston").unlink()
     offer(address("/wrong"), digest="")
-    with pytest.raises(datasets.MissingDataError, match=DIGEST):
+    with pytest.raises(datasets.MissingDataError, match=rf"{DIGEST}.*recorded in boston\.sha256.*move that away"):
         datasets.load("boston", data_home=tmp_path)
     assert (tmp_path / "boston.sha256").read_text().startswith(DIGEST)
+
+
+def test_a_source_that_changed_is_taken_once_both_files_are_moved_as_told(tmp_path, address):
+    changed, source = Source("boston", (address("/wrong"),)), Source("boston", (address("/boston"),))
+    download.obtain(source, tmp_path)
+    (tmp_path / "boston").unlink()
+    with pytest.raises(datasets.MissingDataError):
+        download.obtain(changed, tmp_path)
+    (tmp_path / "boston.sha256").unlink()
+    assert download.obtain(changed, tmp_path).read_bytes() == b"another file"
+
+
+def test_other_numbers_than_bostons_are_refused_on_first_sight(tmp_path):
+    (tmp_path / "boston").write_bytes(BODY)
+    with pytest.raises(datasets.CorruptDataError, match=rf"boston does not hold the numbers of boston.*{VALUES}"):
+        datasets.load("boston", data_home=tmp_path, download=False)
+    assert names(tmp_path) == ["boston", "boston.sha256"]
+
+
+def test_values_are_the_numbers_not_their_form():
+    X, y = ROWS[:, :13], ROWS[:, 13]
+    same = {"X": np.asfortranarray(X.astype(">f4")), "y": y.astype(np.float32), "feature_names": np.array(["a"])}
+    assert files.values_of(same) == VALUES
+    little = b"".join(struct.pack("<f", x) for x in [*X.ravel(), *y])
+    assert hashlib.sha256(little).hexdigest() == VALUES
+    assert files.values_of({"X": np.nextafter(np.float32(X), np.float32(0)), "y": y}) != VALUES
 
 
 def test_a_page_in_place_of_the_file_is_refused(tmp_path, offer):
@@ -226,13 +255,6 @@ def test_the_known_checksum_vouches_for_a_prepared_file(tmp_path, monkeypatch):
     assert len(datasets.load("boston", data_home=tmp_path).y_train) == 323
 
 
-def test_pickled_arrays_are_not_read(tmp_path, monkeypatch):
-    np.savez(tmp_path / "boston.npz", X=np.array([{"a": 1}], dtype=object), y=ROWS[:, 13])
-    files.record(tmp_path / "boston.npz", files.digest_of(tmp_path / "boston.npz"))
-    with pytest.raises(ValueError, match="allow_pickle=False"):
-        datasets.load("boston", data_home=tmp_path)
-
-
 def test_a_folder_that_cannot_be_written_is_read(tmp_path, offer, monkeypatch):
     offer("http://127.0.0.1:9/boston", digest="")
     (tmp_path / "boston").write_bytes(BODY)
@@ -251,7 +273,7 @@ obtain(Source("boston", (sys.argv[1],)), Path(sys.argv[2]))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_a_kill_midway_leaves_no_file_under_its_name(tmp_path, address):
+def test_a_kill_midway_leaves_no_file_under_its_name_and_no_part_for_good(tmp_path, address):
     process = subprocess.Popen([sys.executable, "-c", KILLED, address("/slow"), str(tmp_path)])
     try:
         deadline = time.monotonic() + 60
@@ -264,6 +286,16 @@ def test_a_kill_midway_leaves_no_file_under_its_name(tmp_path, address):
     assert len(left) == 1
     assert left[0].startswith(".boston.")
     assert left[0].endswith(".part")
+    other = tmp_path / ".boston.npz.1-0123abcd.part"  # begins alike, but is another file's
+    other.touch()
+    source, yesterday = Source("boston", (address("/boston"),)), time.time() - 90_000
+    download.obtain(source, tmp_path)
+    assert names(tmp_path) == sorted([*left, other.name, "boston", "boston.sha256"])  # a young part may be in use
+    for part in (tmp_path / left[0], other):
+        os.utime(part, (yesterday, yesterday))
+    (tmp_path / "boston").unlink()
+    assert download.obtain(source, tmp_path).read_bytes() == BODY
+    assert names(tmp_path) == sorted([other.name, "boston", "boston.sha256"])
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path):

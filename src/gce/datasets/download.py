@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from gce.datasets.files import MissingDataError, check_source, expected, record, written
+from gce.datasets.files import MissingDataError, beside, check_source, expected, record, written
 from gce.datasets.registry import Source
 
 #: Seconds without a byte after which an address is given up.
@@ -61,10 +61,18 @@ def _fetch(address: str, source: Source, path: Path) -> None:
         if length and file.tell() != length:
             raise _BadBodyError(f"the answer ended after {file.tell()} of {length} bytes")
         if wanted and digest.hexdigest() != wanted:
-            raise _BadBodyError(f"expected {algorithm} {wanted}, found {digest.hexdigest()}")
+            words = f"expected {algorithm} {wanted}, found {digest.hexdigest()}"
+            raise _BadBodyError(words if source.digest else f"{words}; {_recorded_earlier(path)}")
         if not wanted:
             # named first, for the reason given in write_npz
             record(path, digest.hexdigest())
+
+
+def _recorded_earlier(path: Path) -> str:
+    return (
+        f"the former was recorded in {beside(path).name} when the file was first seen: move that away to have whatever "
+        "is there now"
+    )
 
 
 def _reason(error: Exception) -> str:

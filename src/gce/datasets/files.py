@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import sys
+import tarfile
+import time
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +22,14 @@ from numpy.typing import NDArray
 from gce.datasets.registry import Source
 
 Arrays = dict[str, NDArray[Any]]
+
+#: What reading a spoilt file raises. RuntimeError is zipfile's, of a member that seems encrypted or packed otherwise.
+UNREADABLE = (
+    ValueError, KeyError, EOFError, OSError, RuntimeError, zlib.error, zipfile.BadZipFile, tarfile.TarError
+)  # fmt: skip
+
+#: Seconds without a change after which nobody writes to a part any more.
+_STALE = 86_400
 
 
 class MissingDataError(FileNotFoundError):
@@ -60,9 +73,19 @@ def check_source(path: Path, source: Source) -> None:
         record(path, digest_of(path))
     elif digest and (found := digest_of(path, algorithm)) != digest:
         raise CorruptDataError(
-            f"{path} is refused: expected {algorithm} {digest}, found {found}. It is left as it is: move it away to "
-            "have it downloaded anew"
+            f"{path} is refused: expected {algorithm} {digest}, found {found}. It is left as it is: "
+            f"{_to_have_another(path, source)}"
         )
+
+
+def _to_have_another(path: Path, source: Source) -> str:
+    """What must go before another file is downloaded: one recorded checksum would refuse every other file."""
+    if source.digest:
+        return "move it away to have it downloaded anew"
+    return (
+        f"move it away to have the same file downloaded anew, and {beside(path).name} too, the checksum recorded when "
+        "it was first seen, to have whatever is there now"
+    )
 
 
 def check_prepared(path: Path, known: str) -> None:
@@ -99,8 +122,12 @@ def _recorded(path: Path) -> str | None:
 
 @contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
-    """A file that gets its name when it is complete: a kill or an error leaves nothing under that name."""
+    """A file that gets its name when it is complete: a kill or an error leaves nothing under that name.
+
+    What a kill leaves beside it is removed when the file is next written, a day later or more.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(path)
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         with part.open("xb") as file:
@@ -110,6 +137,24 @@ def written(path: Path) -> Iterator[BinaryIO]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _sweep(path: Path) -> None:
+    """Remove the parts of a file that killed processes left; a young one may be somebody's who writes now."""
+    part = re.compile(re.escape(f".{path.name}.") + r"\d+-[0-9a-f]{8}\.part")
+    for left in path.parent.iterdir():
+        # another user's, or gone by now: it is in nobody's way
+        with suppress(OSError):
+            if part.fullmatch(left.name) and left.stat().st_mtime < time.time() - _STALE:
+                left.unlink()
+
+
+def values_of(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """sha256 of X, then y, as float32 in little-endian order, row by row: the same whatever file they came in."""
+    digest = hashlib.sha256()
+    for name in ("X", "y"):
+        digest.update(arrays[name].astype("<f4").tobytes())
+    return digest.hexdigest()
 
 
 def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -127,5 +172,20 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 def read_npz(path: Path, known: str) -> Arrays:
     """Arrays of a prepared file, after its checksum was checked."""
     check_prepared(path, known)
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+    # numpy would take whatever is no zip for a pickle, or for one array
+    if not zipfile.is_zipfile(path):
+        raise CorruptDataError(f"{path} is no npz file, though its checksum is right. {_REMADE}")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            # a member that is no array comes as bytes
+            return {name: np.asarray(file[name]) for name in file.files}
+    except UNREADABLE as error:
+        raise CorruptDataError(f"{path} could not be read: {reason(error)}. {_REMADE}") from error
+
+
+_REMADE = "It is left as it is: move it away to have it made anew"
+
+
+def reason(error: Exception) -> str:
+    """What an error says, or its name where it says nothing."""
+    return str(error) or type(error).__name__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -157,9 +156,11 @@ def _arrays(spec: Spec, home: Path, download: bool) -> Arrays:
     sources = [obtain(source, home) for source in spec.sources]
     try:
         arrays = convert.CONVERTERS[spec.file](sources)
-    except (ValueError, zipfile.BadZipFile) as error:
-        raise CorruptDataError(f"{sources[0]} could not be read as {spec.name}: {error}. {_MOVE}") from error
+    except files.UNREADABLE as error:
+        words = f"{sources[0]} could not be read as {spec.name}: {files.reason(error)}"
+        raise CorruptDataError(f"{words}. {_MOVE}") from error
     _check_shape(spec, arrays, sources[0])
+    _check_values(spec, arrays, sources[0])
     if os.access(home, os.W_OK):
         files.write_npz(path, arrays)
     return arrays
@@ -177,9 +178,27 @@ _BUNDLED: dict[str, Callable[[], Any]] = {
 
 
 def _check_shape(spec: Spec, arrays: Arrays, path: Path) -> None:
+    missing = [name for name in _needed(spec) if name not in arrays]
+    if missing:
+        raise CorruptDataError(f"{path} holds {sorted(arrays)}, but not {', '.join(missing)} of {spec.name}. {_MOVE}")
     shape, expected = arrays["X"].shape, (spec.rows, spec.columns)
     if shape != expected or arrays["y"].shape != expected[:1]:
         raise CorruptDataError(f"{path} holds {shape} values of X where {spec.name} has {expected}. {_MOVE}")
+
+
+def _needed(spec: Spec) -> list[str]:
+    """Names of the arrays that a set is made of."""
+    if spec.name != "kddcup99":
+        return ["X", "y"]
+    return ["X", "y", *convert.KDD_BYTES, *(f"cat_{j}" for j in convert.KDD_TEXT)]
+
+
+def _check_values(spec: Spec, arrays: Arrays, path: Path) -> None:
+    if spec.values and (found := files.values_of(arrays)) != spec.values:
+        raise CorruptDataError(
+            f"{path} does not hold the numbers of {spec.name}: expected sha256 {spec.values} of X and y, "
+            f"found {found}. {_MOVE}"
+        )
 
 
 def _how_to_get(spec: Spec, home: Path) -> str:
