@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,21 @@ def machine() -> dict[str, Any]:
 def _versions() -> dict[str, str]:
     import gce
 
-    found = {"python": platform.python_version(), "gce": gce.__version__}
+    found = {"python": platform.python_version(), "gce": f"{gce.__version__}{_revision()}"}
     for name in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
+
+
+def _revision() -> str:
+    """Of the checkout, as a local version (+abc1234); nothing where there is no git."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    with contextlib.suppress(OSError):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return f"+{done.stdout.strip()}"
+    return ""
 
 
 def _processor() -> str:

@@ -7,6 +7,7 @@ the stages before it, on nothing else: a search that was killed continues as if 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -155,7 +156,9 @@ class Staged(Search):
         job.ledger.once({**job.key, "budget": self.budget}, lambda: self._outcome(job))
 
     def _outcome(self, job: Job) -> Record:
-        name = f"{job.key['set']}-{job.key['split']}-{job.key['method']}-{self.budget}-{job.seed}"
+        # results of another folder are another study: a fresh folder starts afresh
+        place = hashlib.sha256(str(job.ledger.path.resolve()).encode()).hexdigest()[:8]
+        name = f"{job.key['set']}-{job.key['split']}-{job.key['method']}-{self.budget}-{job.seed}-{place}"
         name = re.sub(r"[^\w.-]+", "_", name)
         done = _Trials(job.scratch / f"{name}.db", name, self.space())
         best, number = self.start, 0
@@ -163,7 +166,7 @@ class Staged(Search):
             for settings in stage.propose(best, job.seed, number):
                 done.once(number, settings, stage.name, job.checked_fit)
                 number += 1
-            best = done.best()["settings"]
+            best = done.best(number)["settings"]
         return done.summary()
 
 
@@ -171,6 +174,7 @@ class _Trials:
     """The trials of a study, by number. A trial is written when it is over, in one transaction: none is half there."""
 
     def __init__(self, path: Path, name: str, space: Mapping[str, BaseDistribution]) -> None:
+        self._path = path
         self._study = _open_study(path, name)
         self._space = dict(space)
         self._records: list[Record] = [
@@ -181,6 +185,11 @@ class _Trials:
 
     def once(self, number: int, settings: Settings, stage: str, fit: Callable[[Settings], Record]) -> None:
         if number < len(self._records):
+            if _name(self._records[number]["settings"]) != _name(settings):
+                raise ValueError(
+                    f"trial {number} of the study {self._path} has settings {self._records[number]['settings']}, not "
+                    f"{settings}: it was begun by another search; move the file away and run again"
+                )
             return
         known = self._by_settings.get(_name(settings))
         # the same settings and seed give the same model: a repeated draw counts as a trial but is not fitted again
@@ -197,11 +206,12 @@ class _Trials:
         self._records.append({"settings": settings, "validation": result["validation"], **more})
         self._by_settings.setdefault(_name(settings), self._records[-1])
 
-    def best(self) -> Record:
-        return min(self._records, key=lambda record: record["validation"])
+    def best(self, count: int) -> Record:
+        """The best of the first ``count`` trials: a resumed study also knows those of later stages."""
+        return min(self._records[:count], key=lambda record: record["validation"])
 
     def summary(self) -> Record:
-        best = self.best()
+        best = self.best(len(self._records))
         more = {name: value for name, value in best.items() if name not in ("stage", "fitted", "seconds")}
         return {
             **more,

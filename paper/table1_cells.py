@@ -135,17 +135,30 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
     return statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
 
 
-def ranks(cells: Mapping[Place, Cell], name: str, methods: Sequence[str]) -> tuple[list[float], int] | None:
-    """Each method's rank among ``methods``, averaged over the splits on which all are finished, and their number.
-
-    Equal errors share the mean of their ranks. None where there is no such split.
-    """
+def ranks_by_split(cells: Mapping[Place, Cell], name: str, methods: Sequence[str]) -> list[list[float]]:
+    """Each method's rank among ``methods`` on every split on which all are finished; equal errors share their mean."""
     by_method = [repeated(cells, name, method) for method in methods]
     splits = sorted(set.intersection(*(set(own) for own in by_method))) if by_method else []
-    if not splits:
+    return [rankdata([own[split].test for own in by_method]).tolist() for split in splits]
+
+
+def ranks(cells: Mapping[Place, Cell], name: str, methods: Sequence[str]) -> tuple[list[float], int] | None:
+    """Ranks averaged over a set's splits, and their number; None where there is no split."""
+    each = ranks_by_split(cells, name, methods)
+    if not each:
         return None
-    each = [rankdata([own[split].test for own in by_method]) for split in splits]
-    return [float(statistics.fmean(column)) for column in zip(*each, strict=True)], len(splits)
+    return [float(statistics.fmean(column)) for column in zip(*each, strict=True)], len(each)
+
+
+def rank_difference(
+    cells: Mapping[Place, Cell], names: Sequence[str], methods: Sequence[str], other: str
+) -> tuple[float, float]:
+    """The first method's mean rank less another's, over splits and then sets, and its standard error."""
+    place = methods.index(other)
+    each = [[row[0] - row[place] for row in ranks_by_split(cells, name, methods)] for name in names]
+    summaries = [mean_and_error(values) for values in each if values]
+    errors = [error or 0.0 for _, error in summaries]
+    return statistics.fmean(mean for mean, _ in summaries), math.hypot(*errors) / len(summaries)
 
 
 def summary(cells: Mapping[Place, Cell]) -> list[Record]:

@@ -40,7 +40,8 @@ def test_xgboost_reports_its_best_round(classes):
     record = METHODS["xgb"].fit(data, settings, seed=1, device="cpu")
     watched_error = {}
     parts = [xgb.DMatrix(X, y) for X, y in ((data.X_train, data.y_train), (data.X_val, data.y_val))]
-    told = {**settings, **xgboost.objective(classes), "seed": 1, "nthread": 1}
+    metric = METHODS["xgb"].watched(classes)
+    told = {**settings, **xgboost.objective(classes), "eval_metric": metric, "seed": 1, "nthread": 1}
     watch = {"evals": [(parts[1], "v")], "evals_result": watched_error, "verbose_eval": False}
     xgb.train(told, parts[0], record["rounds"] + 60, **watch)
     [values] = watched_error["v"].values()

@@ -4,7 +4,7 @@ from paper.methods.base import Method
 from paper.methods.forest import Forest
 from paper.methods.greedy import DefaultGreedy, HoldOutGreedy, PaperGreedy
 from paper.methods.nongreedy import Network, Together
-from paper.methods.xgboost import XGBoost
+from paper.methods.xgboost import XGBoost, XGBoostByLoss
 
 #: By name, in the order of the table's columns.
 METHODS: dict[str, Method] = {
@@ -14,6 +14,7 @@ METHODS: dict[str, Method] = {
         DefaultGreedy(),
         HoldOutGreedy(),
         XGBoost(),
+        XGBoostByLoss(),
         Forest(),
         Network(),
         Together(),

@@ -54,7 +54,9 @@ class Network(Method):
 
     def fit(self, data: Dataset, settings: Settings, *, seed: int, device: str) -> Record:
         kind = gce.NNRegressor if data.metric == "mae" else gce.NNClassifier
-        return estimated(data, kind(hidden=1_000 if small(data) else 10_000, **common(data, settings, seed, device)))
+        told = common(data, settings, seed, device)
+        record = estimated(data, kind(hidden=1_000 if small(data) else 10_000, **told))
+        return {**record, "max_epochs": told["max_epochs"]}
 
 
 class Together(Method):
@@ -70,5 +72,6 @@ class Together(Method):
 
     def fit(self, data: Dataset, settings: Settings, *, seed: int, device: str) -> Record:
         kind = gce.NGCERegressor if data.metric == "mae" else gce.NGCEClassifier
-        told = {"n_atoms": 100, "hidden": 10 if small(data) else 100, "offset": 0.0}
-        return estimated(data, kind(**told, **common(data, settings, seed, device)))
+        told = common(data, settings, seed, device)
+        record = estimated(data, kind(n_atoms=100, hidden=10 if small(data) else 100, offset=0.0, **told))
+        return {**record, "max_epochs": told["max_epochs"]}
