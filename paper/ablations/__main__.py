@@ -52,8 +52,8 @@ def page(ablations: Mapping[str, Ablation], scope: Scope, ledger: Ledger, absent
     for ablation in ablations.values():
         parts += [f"## {ablation.title}", f"The paper: {ablation.claim}", ablation.section(found, scope)]
     seconds = sum(result["seconds"] for _, result in ledger.items())
-    machines = {result["machine"]["cpu"] for _, result in ledger.items()}
-    parts.append(f"{len(ledger)} fits, {seconds / 60:.0f} minutes of one core in all ({', '.join(sorted(machines))}).")
+    machines = ", ".join(sorted({result["machine"]["cpu"] for _, result in ledger.items()}))
+    parts.append(f"{len(ledger)} fits, {seconds / 60:.0f} minutes of wall clock in all, one at a time ({machines}).")
     return "\n\n".join(parts) + "\n"
 
 

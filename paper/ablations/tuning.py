@@ -35,7 +35,7 @@ class Tuning(Ablation):
             table = compared(cells, ours)
             if table:
                 rows = [_row(name, *own) for name, own in table.items()]
-                head = ["set", "splits", ours, *PEERS, "settings tried", "seconds a split"]
+                head = ["set", "splits", ours, *PEERS, "settings tried, in this order", "seconds a split"]
                 parts += [f"`{ours}`:", markdown(head, rows), _sentence(ours, table)]
         return "\n\n".join(parts) if len(parts) > 1 else "Table 1 has no split on which all methods are done."
 

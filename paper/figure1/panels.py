@@ -19,6 +19,7 @@ Centre = Literal["zero", "mean"]
 
 #: Development sets of the data folder that may stand in for msd: numeric columns, many rows.
 STAND_INS = ("protein",)
+CENTRES: tuple[Centre, ...] = ("zero", "mean")
 #: Training rows that are taken of a large set.
 ROWS = 10_000
 
@@ -99,6 +100,16 @@ def large_neuron() -> Neuron:
     return Neuron(learning_rate=0.1, patience=5, max_epochs=60, batch_size=2048)
 
 
+def patient_small_neuron() -> Neuron:
+    """A neuron with three times the steps: whether the others' budget decides the order."""
+    return Neuron(learning_rate=0.1, patience=40, max_epochs=1000)
+
+
+def patient_large_neuron() -> Neuron:
+    """The same on many rows."""
+    return Neuron(learning_rate=0.1, patience=15, max_epochs=180, batch_size=2048)
+
+
 def small_net() -> Neural:
     """Ten hidden units on some hundred rows."""
     return Neural(hidden=10, learning_rate=0.03, max_epochs=200)
@@ -112,21 +123,23 @@ def large_net() -> Neural:
 def panels(rows: int = ROWS) -> list[Panel]:
     """All panels, whether their data are at hand or not; msd's stand-ins are there only where msd is not."""
     large = ["msd"] if datasets.present("msd") else [*STAND_INS, "ca_housing"]
+    neurons, longer, nets = "single neurons", "single neurons trained longer", "nets of 10 units"
     plan = [
-        *((name, large_neuron(), centre, True) for name in large for centre in ("zero", "mean")),
-        *((name, small_neuron(), centre, False) for name in ("boston", "diabetes") for centre in ("zero", "mean")),
-        ("ca_housing", large_net(), "zero", False),
-        *((name, small_net(), "zero", False) for name in ("boston", "diabetes")),
+        *((name, neurons, large_neuron(), centre, True) for name in large for centre in CENTRES),
+        *((name, neurons, small_neuron(), centre, False) for name in ("boston", "diabetes") for centre in CENTRES),
+        (large[0], longer, patient_large_neuron(), "zero", False),
+        ("boston", longer, patient_small_neuron(), "mean", False),
+        ("ca_housing", nets, large_net(), "zero", False),
+        *((name, nets, small_net(), "zero", False) for name in ("boston", "diabetes")),
     ]
-    return [_panel(name, basis, centre, main, rows) for name, basis, centre, main in plan]
+    return [_panel(*one, rows) for one in plan]
 
 
-def _panel(name: str, basis: Basis, centre: Centre, main: bool, rows: int) -> Panel:
-    words = "single neurons" if isinstance(basis, Neuron) else f"nets of {basis.hidden} units"
+def _panel(name: str, modules: str, basis: Basis, centre: Centre, main: bool, rows: int) -> Panel:
     stranger = name in STAND_INS
     load = partial(plain if stranger else known, name, rows)
     there = partial(_has_file if stranger else datasets.present, name)
-    return Panel(name, load, there, basis, words, centre, rows, main)
+    return Panel(name, load, there, basis, modules, centre, rows, main)
 
 
 def known(name: str, rows: int) -> Sample:

@@ -84,7 +84,7 @@ def write(drawn: Sequence[Drawn], missing: Sequence[str], folder: Path) -> None:
     if main:
         draw(main, folder / "figure1.png", columns=2, heading=stand_ins(drawn))
     if more:
-        draw(more, folder / "figure1_more.png", columns=4, heading="Other sets and settings")
+        draw(more, folder / "figure1_more.png", columns=3, heading="Other sets and settings")
 
 
 def stand_ins(drawn: Sequence[Drawn]) -> str:
@@ -92,7 +92,7 @@ def stand_ins(drawn: Sequence[Drawn]) -> str:
     names = list(dict.fromkeys(one.panel.data for one in drawn if one.panel.main))
     if names == [PAPERS]:
         return f"{PAPERS}, the paper's set"
-    return f"{PAPERS}, the paper's set, is not at hand: the largest regression sets that are, {' and '.join(names)}"
+    return f"{PAPERS}, the paper's set, is not at hand: the largest numeric regression sets that are, {' and '.join(names)}"
 
 
 def page(drawn: Sequence[Drawn], missing: Sequence[str]) -> str:
@@ -112,7 +112,8 @@ _INTRODUCTION = """# Figure 1: the four greedy algorithms
 Training and test MSE against the number of modules added, {modules} modules, {seeds} seeds, exact line search, no early
 stopping, B = 4/3 of the farthest target's distance from f0. One round is one oracle call and adds one module, for all
 four (an away step calls the oracle too). All four train a module with the same budget: architecture, Adam, steps.
-Seeds differ in the modules' initial weights; rows are the same. Written by `python -m paper.figure1`.
+Seeds differ in the modules' initial weights; rows are the same. Panels of modules "trained longer" repeat others with
+three times the steps, since the order may depend on how well a module is trained. Written by `python -m paper.figure1`.
 
 ![Main panels](figure1.png)
 
@@ -122,9 +123,10 @@ A neuron `B tanh(u'x)` has no bias, so a hull of neurons around f0 = 0 holds odd
 has no constant but 0. The paper's f0 = 0 and f0 = the mean target are therefore both drawn."""
 
 _READING = """Verdicts are computed from training errors, seed by seed: "shown" where the algorithm leads (or
-trails) every other one by more than two standard errors of the difference at all the numbers of modules given,
-"refuted" where some other one is that clearly on the wrong side at all of them, "in part" where it is shown at some
-only, else "not shown". Orders are those of the means."""
+trails) every other one at all the numbers of modules given, "refuted" where some other one is clearly on the wrong side
+at all of them, "in part" where it is shown at some and refuted at none, "mixed" where it is both, else "not shown". A
+difference counts when a t test over seeds calls it different from 0 at 5 %; there are many of them, so that a few in a
+hundred count by chance. Orders are those of the means."""
 
 
 def _claims_table(drawn: Sequence[Drawn]) -> str:
@@ -177,8 +179,8 @@ def _facts(one: Drawn) -> str:
     seconds = ", ".join(f"{LABELS[name]} {result['seconds']:.0f}" for name, result in one.results.items())
     return (
         f"{one.rows}, {one.facts('test_rows'):,} test rows, {one.facts('columns')} columns; variance of the training "
-        f"targets {one.facts('mean_squared_deviation'):.4g}. Modules: `{kind}({settings})`. Seconds for all seeds "
-        f"together: {seconds}."
+        f"targets {one.facts('mean_squared_deviation'):.4g}. Modules: `{kind}({settings})`. Seconds of wall clock "
+        f"for all seeds together: {seconds}."
     )
 
 
@@ -234,11 +236,12 @@ def _panel(axis: Any, one: Drawn) -> None:
 
 
 def _ticks(axis: Any) -> None:
-    """Plain numbers on the logarithmic axis: 1, 2, 5 and their tenfolds, or round ones where it spans less."""
+    """Plain numbers on the logarithmic axis: 1, 2, 5 and their tenfolds, or more where it spans less."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     low, high = axis.get_ylim()
-    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high > 10 * low else MaxNLocator(6, steps=[1, 2, 5, 10]))
+    subs = (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 5, 7)
+    axis.yaxis.set_major_locator(LogLocator(subs=subs) if high > 3 * low else MaxNLocator(6, steps=[1, 2, 5, 10]))
     axis.yaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_formatter("{x:g}")
     axis.tick_params(labelsize=8)
