@@ -134,6 +134,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, monkeypatch, quick):
     assert len(calls) == everything + 2
     command.run(some, scope, Ledger(path))
     assert len(calls) == everything + 2
+    assert sum("machine" in key for key, _ in Ledger(path).items()) == 1
     check_hulls(Ledger(path), scope)
     text = command.page(ABLATIONS, scope, Ledger(path), ["elsewhere"])
     assert "elsewhere" in text
@@ -191,7 +192,7 @@ def fill(ledger, scope, name, model, settings, **numbers):
     for split in range(scope.seeds):
         result = {part: value + 0.01 * split for part, value in numbers.items()}
         key = key_of({"set": name, "split": split}, model, settings)
-        ledger.once(key, lambda result=result: {"seconds": 1.0, "machine": {"cpu": "none"}, **result})
+        ledger.once(key, lambda result=result: {"seconds": 1.0, **result})
 
 
 def test_who_underfits_and_who_overfits(tmp_path):
@@ -225,7 +226,7 @@ def test_softmax_is_called_worse_only_where_it_is(tmp_path):
         for split in range(3):
             key = key_of({"set": name, "split": split}, "ngce", settings_of("softmax", 0.01))
             loss = 2.0 + worse + 0.02 * (split - 1)
-            ledger.once(key, lambda loss=loss: {**same, "test_loss": loss, "seconds": 1.0, "machine": {"cpu": "none"}})
+            ledger.once(key, lambda loss=loss: {**same, "test_loss": loss, "seconds": 1.0})
     text = ABLATIONS["coefficients"].section(Found(ledger), scope)
     assert "clearly larger test loss on 1 of 2 sets (iris)" in text
     assert "smaller one on 0 (none)" in text

@@ -28,18 +28,29 @@ def work(key: Record, data: Any) -> Record:
     """One fit: the split's number is also its seed."""
     settings, seed = key["settings"], key["split"]
     result = compare(data, settings, seed) if key["model"] == "hulls" else fit(key["model"], data, settings, seed)
-    return rounded({**result, "machine": machine()})
+    return rounded(result)
+
+
+def known_machine(ledger: Ledger) -> int:
+    """Put this machine and its versions on record, once: the number that its results carry."""
+    known = [key["machine"] for key, _ in ledger.items() if "machine" in key]
+    facts = machine()
+    if facts not in known:
+        known.append(facts)
+        ledger.once({"machine": facts}, lambda: {"number": len(known)})
+    return known.index(facts) + 1
 
 
 def run(ablations: Mapping[str, Ablation], scope: Scope, ledger: Ledger) -> None:
     """Fill the ledger, set by set: a set is loaded once a split."""
     wanted = [key for ablation in ablations.values() for key in ablation.fits(scope) if key not in ledger]
     places = list(dict.fromkeys((key["set"], key["split"]) for key in wanted))
+    here = known_machine(ledger)
     for name, split in sorted(places, key=lambda place: place[1]):
         data = scope.load(name, split=split)
         for key in wanted:
             if (key["set"], key["split"]) == (name, split) and key not in ledger:
-                result = ledger.once(key, lambda key=key, data=data: work(key, data))
+                result = ledger.once(key, lambda key=key, data=data: {**work(key, data), "machine": here})
                 logger.info("%s %d, %s %s: %.1f s", name, split, key["model"], key["settings"], result["seconds"])
 
 
@@ -51,9 +62,10 @@ def page(ablations: Mapping[str, Ablation], scope: Scope, ledger: Ledger, absent
         parts.append(f"Not at hand here, and so not run: {', '.join(absent)}.")
     for ablation in ablations.values():
         parts += [f"## {ablation.title}", f"The paper: {ablation.claim}", ablation.section(found, scope)]
-    seconds = sum(result["seconds"] for _, result in ledger.items())
-    machines = ", ".join(sorted({result["machine"]["cpu"] for _, result in ledger.items()}))
-    parts.append(f"{len(ledger)} fits, {seconds / 60:.0f} minutes of wall clock in all, one at a time ({machines}).")
+    fits = [result for key, result in ledger.items() if "machine" not in key]
+    machines = ", ".join(sorted({key["machine"]["cpu"] for key, _ in ledger.items() if "machine" in key}))
+    seconds = sum(result["seconds"] for result in fits)
+    parts.append(f"{len(fits)} fits, {seconds / 60:.0f} minutes of wall clock in all, one at a time ({machines}).")
     return "\n\n".join(parts) + "\n"
 
 
