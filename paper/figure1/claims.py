@@ -12,7 +12,7 @@ from scipy.stats import t
 Verdict = Literal["shown", "undecided", "refuted"]
 Curves = Mapping[str, NDArray[np.float64]]
 
-#: A mean difference counts when Student's t calls it different from 0 at this level (2.8 standard errors of five seeds).
+#: A mean difference counts when Student's t calls it different from 0 at this level: 2.8 standard errors of 5 seeds.
 LEVEL = 0.05
 CLAIMS = ("pairwise best", "nonlinear greedy slowest")
 #: Of each claim the algorithm it is about, and the sign that makes its error's difference to another one's positive.

@@ -92,7 +92,8 @@ def stand_ins(drawn: Sequence[Drawn]) -> str:
     names = list(dict.fromkeys(one.panel.data for one in drawn if one.panel.main))
     if names == [PAPERS]:
         return f"{PAPERS}, the paper's set"
-    return f"{PAPERS}, the paper's set, is not at hand: the largest numeric regression sets that are, {' and '.join(names)}"
+    found = " and ".join(names)
+    return f"{PAPERS}, the paper's set, is not at hand: the largest numeric regression sets that are, {found}"
 
 
 def page(drawn: Sequence[Drawn], missing: Sequence[str]) -> str:
