@@ -8,7 +8,7 @@ from pathlib import Path
 from paper.table1_cells import Cell, Place, mean_and_error, repeated
 
 #: Seen as different by readers with any common colour vision; GCE stands out from its peers.
-COLOURS = {"gce": "#d55e00", "gce_paper": "#e69f00"}
+COLOURS = {"gce": "#d55e00", "gce_holdout": "#d55e00", "gce_paper": "#e69f00"}
 PEER = "#4c6a8a"
 
 
