@@ -1,6 +1,10 @@
 """The three ways to train an atom are one: compiled loops, tensor operations, and plain automatic differentiation."""
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -290,3 +294,28 @@ def test_restarts_take_the_best_of_their_tries(shared):
     # the first try is the same one, so that two more cannot make it worse
     assert (thrice <= once + 1e-12).all()
     assert (thrice < once - 1e-3).any()
+
+
+BITS = """
+import hashlib, sys, torch
+sys.path.insert(0, sys.argv[1])
+from helpers import oracle_problem
+from gce.basis import compiled
+from gce.basis.descent import Schedule
+from gce.basis.network import TwoLayer
+architecture = TwoLayer(7, "relu", "hardtanh")
+X, objective, start = oracle_problem(architecture, 130, 5, 2, members=1)
+schedule = Schedule(rate=1e-2, floor=1e-5, patience=10, last_epochs=5, max_epochs=30)
+parameters, _ = compiled.descend(architecture, start, objective, X, schedule, 1000, torch.Generator())
+sys.stdout.write(hashlib.sha256(b"".join(p.numpy().tobytes() for p in parameters)).hexdigest())
+"""
+
+
+def test_loops_compiled_here_and_loaded_from_disk_round_alike(tmp_path):
+    if native.loops() is None:
+        pytest.skip("no numba here")
+    command = [sys.executable, "-c", BITS, str(Path(__file__).parent)]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
+    assert runs[0].stdout == runs[1].stdout != ""
+    assert list(tmp_path.rglob("*.nbc"))

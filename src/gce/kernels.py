@@ -4,9 +4,8 @@ Rows are worked on in *tiles* of ``TILE`` rows, columns first: every inner loop 
 length the compiler knows, and is one vector operation after another; a tile's hidden layer stays in the first-level
 cache between its product, its nonlinearity and its slopes. Products are unrolled four by four, so that a number loaded
 is used four times. Buffers are flat because offsets within one array need no test for overlap, and indices unsigned
-because negative ones would mean "from the end".
-
-They all live in this one file: numba's on-disk cache looks at a function's own file only.
+because negative ones would mean "from the end". They all live in one file: numba's on-disk cache looks at a function's
+own file only.
 """
 
 from __future__ import annotations
@@ -19,27 +18,28 @@ TILE = 120
 #: Slopes are summed over this many rows first, then over such chunks: threads may share a batch without changing a bit.
 CHUNK = 8 * TILE
 
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
-_U = np.uint64
+_U, _BETA1, _BETA2, _EPSILON = np.uint64, 0.9, 0.999, 1e-8
 _R, _0, _1, _2, _3, _4 = _U(TILE), _U(0), _U(1), _U(2), _U(3), _U(4)
 
 # sums may be reordered and products fused; NaN and infinity keep their meaning: they tell that a net failed
-_compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+# by force: a process that compiles and one that loads from disk would call other copies, and round differently
+_compiled, _inlined = njit(**_OPTIONS), njit(**_OPTIONS, forceinline=True)
 
 
-@_compiled
+@_inlined
 def _clear(vector):
     for i in range(len(vector)):
         vector[i] = 0
 
 
-@_compiled
+@_inlined
 def _copy(vector, into):
     for i in range(len(vector)):
         into[i] = vector[i]
 
 
-@_compiled
+@_inlined
 def _product(W, X, b, z, rows, columns):
     """``z_jr = b_j + sum_i W_ji X_ir`` for a tile: ``W`` flat ``(rows, columns)``, ``X`` and ``z`` tiles."""
     for j in range(rows):
@@ -82,7 +82,7 @@ def _product(W, X, b, z, rows, columns):
                 z[z0 + r] += a0 * X[i * _R + r]
 
 
-@_compiled
+@_inlined
 def _add4(vector, at, a, b, c, d):
     vector[at] += a
     vector[at + _1] += b
@@ -90,7 +90,7 @@ def _add4(vector, at, a, b, c, d):
     vector[at + _3] += d
 
 
-@_compiled
+@_inlined
 def _outer(A, X, G, rows, columns, zero):
     """``G_ji += sum_r A_jr X_ir``: ``A`` and ``X`` tiles, ``G`` flat ``(rows, columns)``."""
     j4, i4 = rows // _4 * _4, columns // _4 * _4
@@ -136,7 +136,7 @@ def _outer(A, X, G, rows, columns, zero):
             G[w0 + i] += a0
 
 
-@_compiled
+@_inlined
 def _activate(z, size, curved, zero):
     """The hidden layer's nonlinearity in place; NaN stays NaN."""
     if curved:
@@ -147,7 +147,7 @@ def _activate(z, size, curved, zero):
             z[r] = zero if z[r] < zero else z[r]
 
 
-@_compiled
+@_inlined
 def _activate_slope(slope, hidden, sums, count, curved, zero, one):
     """Carry slopes back through the hidden layer in place, and add up each unit's."""
     for j in range(count):
@@ -162,7 +162,7 @@ def _activate_slope(slope, hidden, sums, count, curved, zero, one):
         sums[j] += total
 
 
-@_compiled
+@_inlined
 def _squash(z, size, curved, one):
     """Unit outputs in [-1, 1], in place; NaN stays NaN."""
     if curved:
@@ -173,7 +173,7 @@ def _squash(z, size, curved, one):
             z[r] = -one if z[r] < -one else (one if z[r] > one else z[r])
 
 
-@_compiled
+@_inlined
 def _squash_slope(slope, z, pull, sums, count, curved, zero, one):
     """Value ``sum slope * squash(z)``; its slopes in ``z`` go to ``pull``, their sums over rows to ``sums``."""
     value = zero
@@ -209,7 +209,7 @@ def pack(X, S, rows, tile):
             tile[i * _R + r] = 0
 
 
-@_compiled
+@_inlined
 def _tile_slopes(tile, net, turned, into, work, shape, curved, unit):
     """Add one tile's slopes to ``into``; return its value. ``turned`` is ``W2`` transposed."""
     d, h, k = _U(shape[0]), _U(shape[1]), _U(shape[2])
@@ -340,7 +340,7 @@ def train(X, S, present, packed, orders, epochs, batches, vectors, state, schedu
             _copy(net, best)
 
 
-@_compiled
+@_inlined
 def _evaluate(tile, nets, first, last, hidden, out, shape, curved, unit):
     """Unit outputs of networks ``first`` to ``last`` on a tile: their first layers are one product."""
     W1, b1, W2, b2 = nets
