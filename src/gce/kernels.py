@@ -22,9 +22,9 @@ _U, _BETA1, _BETA2, _EPSILON = np.uint64, 0.9, 0.999, 1e-8
 _R, _0, _1, _2, _3, _4 = _U(TILE), _U(0), _U(1), _U(2), _U(3), _U(4)
 
 # sums may be reordered and products fused; NaN and infinity keep their meaning: they tell that a net failed
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+_HOW: dict = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 # by force: a process that compiles and one that loads from disk would call other copies, and round differently
-_compiled, _inlined = njit(**_OPTIONS), njit(**_OPTIONS, forceinline=True)
+_compiled, _inlined = njit(**_HOW), njit(**_HOW, forceinline=True)
 
 
 @_inlined
