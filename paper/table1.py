@@ -15,8 +15,6 @@ FOLDER/table1.md, .json and .png. Ledgers of several machines may be joined line
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import sys
 import time
@@ -27,7 +25,6 @@ from pathlib import Path
 from joblib import Parallel, delayed, parallel_config
 
 from paper.budgets import Share, Trials
-from paper.ledger import Ledger
 from paper.machine import machine
 from paper.methods import METHODS, Method
 from paper.table1_report import write_report
@@ -82,14 +79,6 @@ def chosen_sets(told: argparse.Namespace, catalogue: Catalogue) -> list[str]:
     return [name for name in wanted if name not in absent]
 
 
-def known_machine(folder: Path, device: str, jobs: int) -> str:
-    """Put this machine on record; the name that results carry."""
-    facts = {**machine(), "device": device, "jobs": jobs}
-    name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
-    Ledger(folder / "machines.jsonl").once(facts, lambda: {"name": name})
-    return name
-
-
 def run(units: Sequence[Unit], site: Site, jobs: int) -> Counter[str]:
     """Work on all units, in several processes: how many were done, stopped or failed."""
     ends: Counter[str] = Counter()
@@ -135,7 +124,7 @@ def main(
             told.device,
             time.time() + 60 * told.minutes,
             os.getpid(),
-            known_machine(folder, told.device, told.jobs),
+            {**machine(), "device": told.device, "jobs": told.jobs},
         )
         ends = run(units, site, told.jobs)
     sys.stdout.write(write_report(folder, methods))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import hashlib
+import json
 import logging
 import os
 import time
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from threadpoolctl import threadpool_limits
 
 from paper.budgets import Budget
-from paper.ledger import Ledger
+from paper.ledger import Ledger, Record
 from paper.methods import Method
 from paper.searches import Job, StoppedError
 
@@ -82,8 +84,8 @@ class Site:
         No fit starts after this time.
     owner : int
         The process that hands out the units. If it is killed, its workers stop after the fit they are at.
-    machine : str
-        Under which the machine is known in the report.
+    facts : dict
+        What is to be known of the machine.
     """
 
     folder: Path
@@ -92,7 +94,13 @@ class Site:
     device: str
     deadline: float
     owner: int
-    machine: str
+    facts: Record
+
+    def machine(self) -> str:
+        """The name that results carry; with the first of them the machine is put on record."""
+        name = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode()).hexdigest()[:8]
+        Ledger(self.folder / "machines.jsonl").once(self.facts, lambda: {"name": name})
+        return name
 
     def orphaned(self) -> bool:
         return self.owner not in (os.getpid(), os.getppid())
@@ -151,7 +159,7 @@ def _search(unit: Unit, site: Site) -> None:
     def fit(settings: dict[str, Any]) -> dict[str, Any]:
         record = unit.method.fit(data, settings, seed=unit.seed, device=site.device)
         note = {"note": data.note} if data.note else {}
-        return {**record, **note, "metric": data.metric, "machine": site.machine}
+        return {**record, **note, "metric": data.metric, "machine": site.machine()}
 
     key = {"set": unit.data, "split": unit.split, "method": unit.method.name, "seed": unit.seed}
     ledger = Ledger(site.folder / f"{unit.data}.jsonl")

@@ -99,8 +99,11 @@ def test_running_again_fits_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("STUB_LOG", str(tmp_path / "log"))
     run_here(tmp_path, *BUDGET)
     before = said(tmp_path, "begin")
-    run_here(tmp_path, *BUDGET)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")}
+    assert any(path.stem == "machines" for path in files)
+    run_here(tmp_path, *BUDGET, "--jobs", "3")
     assert said(tmp_path, "begin") == before
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")} == files
 
 
 def test_minutes_stop_a_run_cleanly(tmp_path):
