@@ -311,9 +311,8 @@ sys.stdout.write(hashlib.sha256(b"".join(p.numpy().tobytes() for p in parameters
 """
 
 
+@NEEDS_LOOPS
 def test_loops_compiled_here_and_loaded_from_disk_round_alike(tmp_path):
-    if native.loops() is None:
-        pytest.skip("no numba here")
     command = [sys.executable, "-c", BITS, str(Path(__file__).parent)]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
