@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from gce import GCEClassifier, GCERegressor, Neural, Neuron, Pool, losses
 from gce.algorithms import ALGORITHMS
+from helpers import GPU
 
 FAST = {"basis": Neural(hidden=5, max_epochs=20), "max_atoms": 8, "random_state": 0}
 
@@ -292,7 +293,7 @@ def test_mini_batches_beyond_the_small_data_limit():
     assert (np.abs(model.predict(X) - model.offset_) <= model.bound_ * (1 + 1e-12)).all()
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@GPU
 def test_a_gpu_gives_the_same_model_to_rounding(numbers):
     X, y = numbers
     cpu, gpu = (GCERegressor(cv=2, device=device, **{**FAST, "max_atoms": 3}).fit(X, y) for device in ("cpu", "cuda"))

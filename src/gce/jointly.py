@@ -18,7 +18,6 @@ from gce.basis.descent import Schedule
 from gce.basis.network import Activation, Architecture, Bounded, SingleNeuron, TwoLayer
 from gce.basis.neural import FULL_BATCH_ROWS, default_batch
 from gce.coefficients import COEFFICIENTS, Absolute, Coefficients
-from gce.ensemble import ConvexEnsemble
 from gce.fitting import Metric, Problem
 from gce.losses import Loss
 from gce.nongreedy import Plan
@@ -65,7 +64,7 @@ class JointlyTrained(ConvexModel):
         self.ensemble_, self.history_ = nongreedy.train(
             problem, metric, self._plan(problem.train_rows, deadline), streams
         )
-        self.n_iter_ = len(self.history_)
+        self.n_iter_, self.bound_ = len(self.history_), self.ensemble_.bound.cpu().numpy()
 
     def _plan(self, rows: int, deadline: float) -> Plan:
         architecture, atoms, coefficients = self._model()
@@ -220,16 +219,6 @@ class NeuralNetwork(JointlyTrained):
     def _model(self) -> tuple[Architecture, int, Coefficients]:
         # one atom has weight (1 + |v|) / (1 + |v|) = 1, wherever v goes
         return TwoLayer(self.hidden, self.activation, "identity"), 1, Absolute()
-
-    def _learn(self, problem: Problem, metric: Metric | None, streams: Streams, deadline: float) -> None:
-        super()._learn(problem, metric, streams, deadline)
-        self.ensemble_ = _unbounded(self.ensemble_)
-        self.bound_ = self.ensemble_.bound.cpu().numpy()
-
-
-def _unbounded(ensemble: ConvexEnsemble) -> ConvexEnsemble:
-    bound = torch.full_like(ensemble.bound, math.inf)
-    return ConvexEnsemble(list(ensemble.parts), ensemble.weights, ensemble.origin, ensemble.offset, bound)  # type: ignore[arg-type]
 
 
 def _among(name: str, value: Any, known: Iterable[str]) -> None:

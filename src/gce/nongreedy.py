@@ -53,6 +53,10 @@ class Plan:
     deadline: float = math.inf
 
     @property
+    def bounded(self) -> bool:
+        return not isinstance(self.architecture, TwoLayer) or self.architecture.output != "identity"
+
+    @property
     def units(self) -> int:
         """Numbers that one atom has between its layers, a row."""
         return self.architecture.hidden if isinstance(self.architecture, TwoLayer) else 1
@@ -187,4 +191,6 @@ def _averaged(networks: Parameters, weights: Tensor, problem: Problem, plan: Pla
     member = torch.arange(members, device=weights.device).repeat_interleave(plan.atoms)
     origin = torch.stack([member, torch.ones_like(member)], 1)
     atoms = Networks(plan.architecture, networks, problem.bound)
-    return ConvexEnsemble([atoms], (weights / members).flatten(), origin, problem.offset, problem.bound)
+    # what is not squashed answers in units of the bound, and keeps to none
+    reach = problem.bound if plan.bounded else torch.full_like(problem.bound, math.inf)
+    return ConvexEnsemble([atoms], (weights / members).flatten(), origin, problem.offset, reach)
