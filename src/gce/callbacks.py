@@ -79,8 +79,13 @@ class TimeLimit:
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
+    @property
+    def left(self) -> float:
+        """Seconds until the limit, negative beyond it."""
+        return self._end - time.monotonic()
+
     def __call__(self, step: Step) -> bool:
-        return time.monotonic() >= self._end
+        return self.left <= 0
 
 
 class Log:
@@ -92,32 +97,73 @@ class Log:
         return False
 
 
+class Remaining:
+    """Rounds and seconds that a fit can still take; early stopping usually ends it sooner.
+
+    Parameters
+    ----------
+    max_iter : int
+        Rounds at most.
+    max_calls : float
+        Oracle calls of a member at most.
+    clock : TimeLimit, optional
+    """
+
+    #: Rounds whose mean says what the next ones take.
+    recent = 10
+
+    def __init__(self, max_iter: int, max_calls: float, clock: TimeLimit | None = None) -> None:
+        self._max_iter, self._max_calls, self._clock = max_iter, max_calls, clock
+        self._ends: list[tuple[int, float]] = []
+
+    def rounds(self, step: Step) -> int:
+        """Rounds left where every member goes on to its last call, at the calls a round made so far."""
+        calls = max(int(step.calls.min()), 1)
+        by_calls = (self._max_calls - calls) * step.t / calls
+        return max(0, math.ceil(min(self._max_iter - step.t, by_calls)))
+
+    def seconds(self, step: Step) -> float | None:
+        """Seconds left at most, None where nothing is known yet; to be asked after every round."""
+        self._ends.append((step.t, step.seconds))
+        known = [] if self._clock is None else [max(0.0, self._clock.left)]
+        if len(self._ends) > 1:
+            # The first round is no measure, it may compile the loops. The slower of two paces: a few short rounds
+            # would promise too much.
+            pace = max(self._pace(self._ends[0]), self._pace(self._ends[-self.recent - 1 :][0]))
+            known.append(self.rounds(step) * pace)
+        return min(known, default=None)
+
+    def _pace(self, since: tuple[int, float]) -> float:
+        t, seconds = self._ends[-1]
+        return (seconds - since[1]) / (t - since[0])
+
+
 class Progress:
     """A bar on standard error, drawn by rich; a context manager.
 
     Parameters
     ----------
-    total : int
-        Rounds at most.
+    remaining : Remaining
     """
 
-    def __init__(self, total: int) -> None:
-        self._total = total
+    def __init__(self, remaining: Remaining) -> None:
+        self._remaining = remaining
 
     def __enter__(self) -> Self:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as Bar
+        from rich.table import Column
 
         columns = (
             TextColumn("[bold]gce"),
-            BarColumn(),
+            BarColumn(bar_width=12),
             MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.fields[left]}", style="progress.remaining", table_column=Column(no_wrap=True)),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, ratio=1)),
         )
-        self._bar = Bar(*columns, console=Console(file=sys.stderr), transient=True)
-        self._task = self._bar.add_task("", total=self._total)
+        self._bar = Bar(*columns, console=Console(file=sys.stderr), transient=True, expand=True)
+        self._task = self._bar.add_task("first round", total=None, left="")
         self._bar.start()
         return self
 
@@ -127,16 +173,35 @@ class Progress:
         self._bar.stop()
 
     def __call__(self, step: Step) -> bool:
-        self._bar.update(self._task, completed=step.t, description=describe(step))
+        seconds = self._remaining.seconds(step)
+        self._bar.update(
+            self._task,
+            completed=step.t,
+            total=step.t + self._remaining.rounds(step),
+            description="  ".join(figures(step)),
+            left="" if seconds is None else f"at most {span(seconds)} left",
+        )
         return False
+
+
+def span(seconds: float) -> str:
+    """Seconds for people, rounded up: ``0:07``, ``12:40``, ``3:05:00``."""
+    minutes, rest = divmod(math.ceil(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def describe(step: Step) -> str:
     """A round in one line."""
-    parts = [f"round {step.t}", f"risk {step.risk.mean():.4g}"]
+    return "  ".join([f"round {step.t}", *figures(step)])
+
+
+def figures(step: Step) -> list[str]:
+    """What a round reached, in words and numbers."""
+    parts = [f"risk {step.risk.mean():.4g}"]
     if step.validation is not None:
         parts.append(f"validation {step.validation.mean():.4g}")
     parts.append(f"{'gap' if step.certified else 'gap >='} {step.gap.mean():.3g}")
     if len(step.members) > 1:
         parts.append(f"members {len(step.members)}")
-    return "  ".join(parts)
+    return parts

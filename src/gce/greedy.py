@@ -17,7 +17,7 @@ from torch import Tensor
 from gce.algorithms import ALGORITHMS, Algorithm
 from gce.base import ConvexModel, Learn
 from gce.basis import BASES, Basis
-from gce.callbacks import Callback, EarlyStopping, Log, Progress, TimeLimit
+from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit
 from gce.fitting import Fit, Method, Metric, Problem
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.losses import Loss
@@ -122,7 +122,8 @@ class GreedyConvexEnsemble(ConvexModel):
         with ExitStack() as stack:
             watchers: list[Callback] = [*clock, *(self.callbacks or ()), Log()]
             if self._shows_progress():
-                watchers.append(stack.enter_context(Progress(int(min(max_iter, max_calls)))))
+                remaining = Remaining(max_iter, max_calls, *clock)
+                watchers.append(stack.enter_context(Progress(remaining)))
             self._fit.run(problem, method, max_iter=max_iter, max_calls=max_calls, metric=metric, callbacks=watchers)
         self.history_ = self._fit.history
         self.n_iter_ = self._fit.rounds
