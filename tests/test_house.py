@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
     "datasets", "kernels", "passes", "native", "memory", "losses", "risk", "line_search", "coefficients", "objectives",
     "streams", "basis", "ensemble", "active_set", "algorithms", "callbacks", "fitting", "nongreedy", "table", "members",
-    "scoring", "settings", "theory", "base", "greedy", "jointly", "tasks", "estimators",
+    "scoring", "settings", "theory", "plotting", "base", "greedy", "jointly", "tasks", "estimators",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 PAPER = sorted((SOURCE.parents[1] / "paper").rglob("*.py"))

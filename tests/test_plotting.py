@@ -1,0 +1,172 @@
+"""Displays: what is drawn are the model's own numbers."""
+
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.metrics import mean_absolute_error
+
+import gce
+from gce.plotting import (
+    StagedErrorDisplay,
+    TrainingDisplay,
+    WeightsDisplay,
+    calibration_display,
+    residual_display,
+)
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(90, 3))
+NUMBERS = X[:, 0] + 0.3 * RNG.normal(size=90)
+CLASSES = np.array(["a", "b", "c"])[np.digitize(NUMBERS, [-0.5, 0.5])]
+TINY = {"max_atoms": 4, "cv": 2, "basis": gce.Neural(hidden=3, max_epochs=3), "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return gce.GCERegressor(**TINY).fit(X, NUMBERS)
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return gce.GCEClassifier(**TINY).fit(X, CLASSES)
+
+
+@pytest.fixture(scope="module")
+def jointly():
+    return gce.NGCERegressor(n_atoms=4, hidden=3, max_epochs=5, random_state=0).fit(X, NUMBERS)
+
+
+def column(model, name):
+    return [entry[name] for entry in model.history_]
+
+
+def test_training_is_the_history(regressor):
+    shown = TrainingDisplay.from_estimator(regressor)
+    for line, name in ((shown.risk_, "risk"), (shown.validation_, "validation"), (shown.gap_, "gap_lower")):
+        np.testing.assert_array_equal(line.get_xdata(), column(regressor, "t"))
+        np.testing.assert_array_equal(line.get_ydata(), column(regressor, name))
+    assert shown.figure_ is shown.ax_.figure
+    assert shown.ax_validation_ is shown.ax_
+    np.testing.assert_array_equal(shown.course.best, [regressor._fit.stopping.best_round[m] for m in range(2)])
+    assert "lower estimate" in shown.gap_.get_label()
+
+
+def test_training_of_epochs_has_no_gap(jointly):
+    shown = TrainingDisplay.from_estimator(jointly)
+    assert shown.gap_ is None
+    assert shown.ax_.get_xlabel() == "epoch"
+    assert int(shown.course.best[0]) == 1 + int(np.argmin(column(jointly, "validation")))
+
+
+def test_training_without_held_out_rows_draws_no_validation():
+    model = gce.GCERegressor(**TINY | {"cv": None, "validation_fraction": None}).fit(X, NUMBERS)
+    shown = TrainingDisplay.from_estimator(model)
+    assert shown.validation_ is None
+    np.testing.assert_array_equal(shown.course.best, [model.n_iter_])
+
+
+def test_a_scorer_has_an_axis_of_its_own():
+    model = gce.GCEClassifier(scoring="accuracy", **TINY).fit(X, CLASSES)
+    shown = TrainingDisplay.from_estimator(model)
+    assert shown.validation_.axes is shown.ax_validation_ is not shown.ax_
+    np.testing.assert_array_equal(shown.validation_.get_ydata(), column(model, "validation"))
+
+
+def test_a_pools_gap_is_a_certificate_and_its_scale_logarithmic():
+    pool = gce.Pool([lambda X: np.tanh(X[:, 0]), lambda X: -np.tanh(X[:, 0]), lambda X: np.tanh(X[:, 1])])
+    model = gce.GCERegressor(basis=pool, bound=5.0, cv=None, random_state=0, max_iter=30).fit(X, np.tanh(X[:, 0]))
+    shown = TrainingDisplay.from_estimator(model)
+    assert shown.gap_.get_label() == "duality gap"
+    assert shown.ax_.get_yscale() == "log"
+
+
+@pytest.mark.parametrize("name", ["regressor", "classifier", "jointly"])
+def test_weights_are_all_drawn_and_sum_to_one(name, request):
+    model = request.getfixturevalue(name)
+    shown = WeightsDisplay.from_estimator(model)
+    drawn = [bar.get_height() for bars in shown.bars_ for bar in bars]
+    # a bar is kept as its two ends
+    np.testing.assert_allclose(np.sort(drawn), np.sort(model.ensemble_.weights.numpy()), rtol=1e-12)
+    assert sum(drawn) == pytest.approx(1)
+
+
+def test_weights_stand_over_the_round_that_made_them(regressor):
+    shown = WeightsDisplay.from_estimator(regressor)
+    weights, origin = regressor.ensemble_.weights.numpy(), regressor.ensemble_.origin.numpy()
+    for bars, m in zip(shown.bars_, np.unique(origin[:, 0]), strict=True):
+        own = {born: w for (member, born), w in zip(origin, weights, strict=True) if member == m}
+        drawn = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in bars}
+        assert drawn == pytest.approx(own, rel=1e-12)
+    tops = {}
+    for bar in (bar for bars in shown.bars_ for bar in bars):
+        tops[bar.get_x()] = max(tops.get(bar.get_x(), 0), bar.get_y() + bar.get_height())
+    assert sum(tops.values()) == pytest.approx(1)
+
+
+def test_staged_error_ends_at_the_score(regressor, classifier):
+    shown = StagedErrorDisplay.from_estimator(classifier, X, CLASSES)
+    assert len(shown.line_.get_ydata()) == classifier.n_iter_
+    assert shown.line_.get_ydata()[-1] == pytest.approx(1 - classifier.score(X, CLASSES))
+    weight = RNG.uniform(size=90)
+    shown = StagedErrorDisplay.from_estimator(regressor, X, NUMBERS, sample_weight=weight, error=mean_absolute_error)
+    expected = np.average(np.abs(regressor.predict(X) - NUMBERS), weights=weight)
+    assert shown.errors[-1] == pytest.approx(expected)
+    assert "mean absolute error" in shown.ax_.get_ylabel()
+
+
+def test_displays_share_the_axes_they_are_given(regressor):
+    _, ax = plt.subplots()
+    first = StagedErrorDisplay.from_estimator(regressor, X, NUMBERS, ax=ax, color="black")
+    again = first.plot(ax, name="again")
+    assert first.ax_ is again.ax_ is ax
+    assert len(ax.get_lines()) == 2
+    assert ax.get_lines()[0].get_color() == "black"
+
+
+def test_stages_of_a_model_trained_at_once_are_refused(jointly):
+    with pytest.raises(ValueError, match="this NGCERegressor has no rounds to look back on"):
+        StagedErrorDisplay.from_estimator(jointly, X, NUMBERS)
+
+
+def test_calibration_of_many_classes_is_that_of_the_predicted_one(classifier):
+    shown = calibration_display(classifier, X, CLASSES, n_bins=5)
+    probability = classifier.predict_proba(X)
+    np.testing.assert_array_equal(shown.y_prob, probability.max(1))
+    # bins of equally many rows: their mean is the mean of all
+    assert shown.prob_pred.mean() == pytest.approx(probability.max(1).mean(), abs=0.01)
+    assert shown.prob_true.mean() == pytest.approx(classifier.score(X, CLASSES), abs=0.01)
+    two = CLASSES == "a"
+    model = gce.GCEClassifier(**TINY).fit(X, two)
+    np.testing.assert_array_equal(calibration_display(model, X, two).y_prob, model.predict_proba(X)[:, 1])
+
+
+def test_residuals_of_a_chosen_output():
+    Y = np.stack([NUMBERS, X[:, 1]], 1)
+    model = gce.GCERegressor(**TINY).fit(X, Y)
+    shown = residual_display(model, X, Y, output=1, subsample=None)
+    np.testing.assert_array_equal(shown.y_pred, model.predict(X)[:, 1])
+    np.testing.assert_array_equal(shown.y_true, Y[:, 1])
+
+
+def test_displays_for_the_other_task_are_refused(regressor, classifier):
+    with pytest.raises(ValueError, match="got a GCERegressor"):
+        calibration_display(regressor, X, NUMBERS)
+    with pytest.raises(ValueError, match="got a GCEClassifier"):
+        residual_display(classifier, X, CLASSES)
+
+
+def test_without_matplotlib_the_extra_is_named(regressor, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"greedy-convex-ensemble\[plot\]"):
+        TrainingDisplay.from_estimator(regressor)
