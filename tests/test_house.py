@@ -9,9 +9,10 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
-    "datasets", "kernels", "passes", "native", "memory", "losses", "risk", "line_search", "coefficients", "objectives",
-    "streams", "basis", "ensemble", "active_set", "algorithms", "callbacks", "fitting", "nongreedy", "table", "members",
-    "scoring", "settings", "theory", "plotting", "base", "greedy", "jointly", "tasks", "estimators",
+    "datasets", "extras", "kernels", "passes", "native", "memory", "losses", "risk", "line_search", "coefficients",
+    "objectives", "streams", "basis", "ensemble", "active_set", "algorithms", "callbacks", "trackers", "hooks",
+    "fitting", "nongreedy", "table", "members", "scoring", "settings", "theory", "plotting", "base", "greedy",
+    "jointly", "tasks", "estimators",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 PAPER = sorted((SOURCE.parents[1] / "paper").rglob("*.py"))

@@ -1,6 +1,6 @@
 """Greedy convex ensembles: convex combinations of basis models, learned by Frank-Wolfe in function space."""
 
-from gce import datasets, losses, plotting, theory
+from gce import datasets, losses, plotting, theory, trackers
 from gce.algorithms import Algorithm, AwayStep, Blended, FrankWolfe, NonlinearGreedy, Pairwise, Step
 from gce.basis import Basis, Neural, Neuron, Pool
 from gce.ensemble import ConvexEnsemble
@@ -43,4 +43,5 @@ __all__ = [
     "losses",
     "plotting",
     "theory",
+    "trackers",
 ]

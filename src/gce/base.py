@@ -20,6 +20,7 @@ from torch import Tensor
 from gce import scoring as answers
 from gce.ensemble import ConvexEnsemble
 from gce.fitting import Metric, Problem
+from gce.hooks import FitTask, Support, with_callbacks
 from gce.losses import Loss
 from gce.members import Members, from_splits, splits_for, with_validation
 from gce.native import limited
@@ -41,10 +42,10 @@ Array = NDArray[np.float64]
 _ROWS_AT_ONCE = 65_536
 
 
-Learn = Callable[[Problem, Metric | None, Streams], None]
+Learn = Callable[[Problem, Metric | None, Streams, FitTask], None]
 
 
-class ConvexModel(BaseEstimator):
+class ConvexModel(Support, BaseEstimator):
     """A convex combination of models around an offset, whatever its task and however it is learned.
 
     Parameters
@@ -93,6 +94,7 @@ class ConvexModel(BaseEstimator):
 
     # Fitting.
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -120,6 +122,7 @@ class ConvexModel(BaseEstimator):
         """
         self._check_table()
         learn, resume = self._prepared(), self._resumes()
+        task = FitTask(self, X, y, sample_weight)
         X, y = as_numpy(X), as_numpy(y)
         several = self.__sklearn_tags__().target_tags.multi_output
         checks = {"dtype": np.float64, "order": "C", "multi_output": several, "y_numeric": is_regressor(self)}
@@ -138,7 +141,8 @@ class ConvexModel(BaseEstimator):
             if not resume:
                 self._start(X, weight, target, seed)
             problem, metric = self._problem(X_all, target_all, members, sample_weight is not None)
-            learn(problem, metric, Streams(seed, members.names))
+            learn(problem, metric, Streams(seed, members.names), task)
+        task.end()
         return self
 
     def _check_table(self) -> None:

@@ -19,6 +19,7 @@ from gce.base import ConvexModel, Learn
 from gce.basis import BASES, Basis
 from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit
 from gce.fitting import Fit, Method, Metric, Problem
+from gce.hooks import FitTask
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.losses import Loss
 from gce.native import limited
@@ -108,6 +109,7 @@ class GreedyConvexEnsemble(ConvexModel):
         problem: Problem,
         metric: Metric | None,
         streams: Streams,
+        task: FitTask,
         limits: tuple[int, int],
         clock: list[TimeLimit],
     ) -> None:
@@ -119,15 +121,26 @@ class GreedyConvexEnsemble(ConvexModel):
         max_iter, max_atoms = limits
         max_calls = np.inf if method.basis.exact else max_atoms
         self._fit.stopping.n_iter_no_change, self._fit.stopping.tol = self.n_iter_no_change, self.tol
+        # an algorithm that asks the oracle every round has as many rounds as calls
+        asks = type(method.algorithm).asks is Algorithm.asks
+        task.begin(int(min(max_iter, max_calls)) if asks else max_iter)
         with ExitStack() as stack:
             watchers: list[Callback] = [*clock, *(self.callbacks or ()), Log()]
+            if task.watched:
+                watchers.append(stack.enter_context(task.rounds(partial(self._fitted, problem))))
             if self._shows_progress():
                 remaining = Remaining(max_iter, max_calls, *clock)
                 watchers.append(stack.enter_context(Progress(remaining)))
             self._fit.run(problem, method, max_iter=max_iter, max_calls=max_calls, metric=metric, callbacks=watchers)
-        self.history_ = self._fit.history
-        self.n_iter_ = self._fit.rounds
-        self.ensemble_ = self._fit.ensemble(problem.offset, problem.bound)
+        self.__dict__.update(self._fitted(problem))
+
+    def _fitted(self, problem: Problem) -> dict[str, Any]:
+        """What a fit leaves behind after its latest round."""
+        return {
+            "history_": list(self._fit.history),
+            "n_iter_": self._fit.rounds,
+            "ensemble_": self._fit.ensemble(problem.offset, problem.bound),
+        }
 
     def _shows_progress(self) -> bool:
         if self.verbose == "auto":

@@ -19,6 +19,7 @@ from gce.basis.network import Activation, Architecture, Bounded, SingleNeuron, T
 from gce.basis.neural import FULL_BATCH_ROWS, default_batch
 from gce.coefficients import COEFFICIENTS, Absolute, Coefficients
 from gce.fitting import Metric, Problem
+from gce.hooks import FitTask
 from gce.losses import Loss
 from gce.nongreedy import Plan
 from gce.settings import check_count, check_number
@@ -60,7 +61,9 @@ class JointlyTrained(ConvexModel):
             deadline = time.monotonic() + check_number("time_limit", self.time_limit, 0)
         return partial(self._learn, deadline=deadline)
 
-    def _learn(self, problem: Problem, metric: Metric | None, streams: Streams, deadline: float) -> None:
+    def _learn(self, problem: Problem, metric: Metric | None, streams: Streams, task: FitTask, deadline: float) -> None:
+        # epochs run in compiled loops, where nobody can be called
+        task.begin(rounds=0)
         self.ensemble_, self.history_ = nongreedy.train(
             problem, metric, self._plan(problem.train_rows, deadline), streams
         )

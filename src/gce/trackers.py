@@ -1,0 +1,115 @@
+"""A fit's curves where other tools look at them. A tracker is a callback: it hears of every round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+from gce.algorithms import Step
+from gce.extras import extra
+
+
+class Tracker:
+    """A round's numbers, means over all members, as they stand in ``history_``.
+
+    A member that is done stands where it stopped. A clone of a model tracks with the same object, as scikit-learn's own
+    callbacks do: writers and trials are made once.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, dict[int, float]] = {}
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def means(self, step: Step) -> dict[str, float]:
+        """The mean of each of the round's numbers."""
+        columns = {"risk": step.risk, "gap" if step.certified else "gap_lower": step.gap, "size": step.size.mean(1)}
+        if step.validation is not None:
+            columns["validation"] = step.validation
+        if step.t == 1:
+            self._last = {}
+        for name, values in columns.items():
+            self._last.setdefault(name, {}).update(zip(step.members, values.tolist(), strict=True))
+        return {name: sum(last.values()) / len(last) for name, last in self._last.items()}
+
+
+class TensorBoard(Tracker):
+    """Curves for TensorBoard, one point a round.
+
+    Parameters
+    ----------
+    writer : path or SummaryWriter
+        A folder, where an event file is opened in the first round and written out after every round, or a writer of
+        ``torch.utils.tensorboard``, which stays the caller's to close.
+    """
+
+    def __init__(self, writer: str | Path | Any) -> None:
+        super().__init__()
+        self.writer = writer
+        self._open: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # an open event file belongs to this process
+        return {**self.__dict__, "_open": None}
+
+    def __call__(self, step: Step) -> bool:
+        if self._open is None:
+            folder = isinstance(self.writer, str | Path)
+            self._open = _writer(self.writer) if folder else self.writer
+        for name, value in self.means(step).items():
+            self._open.add_scalar(name, value, step.t)
+        self._open.flush()
+        return False
+
+
+def _writer(folder: str | Path) -> Any:
+    return extra("torch.utils.tensorboard", "tensorboard").SummaryWriter(str(folder))
+
+
+class MLflow(Tracker):
+    """Curves for MLflow, one point a round.
+
+    Parameters
+    ----------
+    run : str or mlflow.ActiveRun, optional
+        A run or its id. Default: the active run (MLflow starts one where there is none).
+    """
+
+    def __init__(self, run: str | Any | None = None) -> None:
+        super().__init__()
+        self.run = run
+
+    def __call__(self, step: Step) -> bool:
+        run = self.run if self.run is None or isinstance(self.run, str) else self.run.info.run_id
+        extra("mlflow", "mlflow").log_metrics(self.means(step), step=step.t, run_id=run)
+        return False
+
+
+class OptunaPruning(Tracker):
+    """End a trial of Optuna that looks hopeless.
+
+    Every round the mean validation value is reported; where the study's pruner then says so, ``optuna.TrialPruned``
+    leaves ``fit``. The value is a loss or minus a score: a study that maximises is told its negative.
+
+    Parameters
+    ----------
+    trial : optuna.Trial
+    """
+
+    def __init__(self, trial: Any) -> None:
+        super().__init__()
+        self.trial = trial
+
+    def __call__(self, step: Step) -> bool:
+        optuna = extra("optuna", "optuna")
+        if step.validation is None:
+            raise ValueError("OptunaPruning needs rows held out: set cv or validation_fraction, or give fit X_val")
+        value = self.means(step)["validation"]
+        # a FixedTrial, which replays settings, belongs to no study
+        study = getattr(self.trial, "study", None)
+        maximise = study is not None and study.direction == optuna.study.StudyDirection.MAXIMIZE
+        self.trial.report(-value if maximise else value, step.t)
+        if self.trial.should_prune():
+            raise optuna.TrialPruned(f"pruned in round {step.t} at a validation value of {value:.6g}")
+        return False
