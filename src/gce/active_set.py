@@ -60,6 +60,27 @@ class Slot:
         return torch.where((self.position >= 0)[:, None, None], out[self.position], 0.0)
 
 
+@dataclass(frozen=True)
+class Standing:
+    """How an active set stands beyond what its atoms and weights say.
+
+    Parameters
+    ----------
+    members : list of int
+    cache_bytes : int
+        What cached outputs may take.
+    cached : int
+        Slots for whose outputs there is memory; 0: they are not cached.
+    pred : Tensor of shape (M, N, k) or None
+        Predictions, where they move with the weights and are no sum over a cache.
+    """
+
+    members: list[int]
+    cache_bytes: int
+    cached: int
+    pred: Tensor | None
+
+
 class ActiveSet:
     """Atoms and weights of ``M`` members over ``N`` rows, of which the first ``n`` are trained on.
 
@@ -95,6 +116,8 @@ class ActiveSet:
         #: The gap at each member's last oracle call: what blended steps compare their own promise with.
         self.promise = torch.full((members,), torch.inf, dtype=torch.float64, device=X.device)
         self._cache_bytes = cache_bytes
+        #: Predictions of an earlier run, to be resumed with.
+        self._stood: Tensor | None = None
         #: The last direction in prediction space: without a cache it would be evaluated twice.
         self._delta: tuple[Direction | None, Tensor] = (None, X.new_empty(0))
         self._cache: Tensor | None = X.new_empty(members, 0, len(X), outputs)
@@ -156,7 +179,32 @@ class ActiveSet:
         self.calls = torch.tensor(calls, device=self.X.device)
         self.promise = torch.tensor(promise, dtype=torch.float64, device=self.X.device)
         self.weights, self.t = weights, t
-        self.pred = self.combine(weights)
+        self.pred, self._stood = self.combine(weights) if self._stood is None else self._stood, None
+
+    @property
+    def standing(self) -> Standing:
+        """How this active set stands, for one that is to go on in its place."""
+        cached = 0 if self._cache is None else self._cache.shape[1]
+        pred = self.pred if self._cache is None else None
+        return Standing(self.members.tolist(), self._cache_bytes, cached, pred)
+
+    def stand(self, standing: Standing) -> None:
+        """Before anything is readmitted: cache as an earlier run did, as far as there is still memory for it.
+
+        For other members than the earlier run's nothing but its limit can be kept.
+        """
+        self._cache_bytes = min(self._cache_bytes, standing.cache_bytes)
+        if standing.members != self.members.tolist():
+            return
+        size = standing.cached * self.pred.numel() * self.X.element_size()
+        if standing.cached == 0 or size > self._cache_bytes:
+            self._cache = None
+        elif self._cache is not None:
+            known = self._cache[:, : len(self.slots)]
+            self._cache = known.new_empty(len(known), standing.cached, *known.shape[2:])
+            self._cache[:, : len(self.slots)] = known
+        if standing.pred is not None:
+            self._stood = standing.pred.to(self.pred)
 
     def _known(self, keys: Tensor, position: Tensor) -> Tensor:
         found = torch.full_like(position, -1)

@@ -6,7 +6,6 @@ import logging
 import math
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -40,31 +39,35 @@ class EarlyStopping:
         self.n_iter_no_change, self.tol = n_iter_no_change, tol
         self.best: dict[int, float] = {}
         self.best_round: dict[int, int] = {}
-        self._first: dict[int, float] = {}
-        self._risks: dict[int, deque[float]] = {}
+        self._risks: dict[int, list[float]] = {}
 
     def __call__(self, step: Step) -> list[int]:
         """The members that are done."""
+        risks = step.risk.tolist()
+        self.note(step.t, step.members, risks, None if step.validation is None else step.validation.tolist())
         done = []
-        values = step.validation.tolist() if step.validation is not None else None
-        for i, (m, risk, gap) in enumerate(zip(step.members, step.risk.tolist(), step.gap.tolist(), strict=True)):
-            value = -math.inf if values is None else values[i]
-            if values is None or value < self.best.get(m, math.inf):
-                self.best[m], self.best_round[m] = value, step.t
-            nothing_left = risk <= self.spent * self._first.setdefault(m, risk)
-            if self._stale(m, step.t) or self._flat(m, risk) or nothing_left or gap <= self.tol * abs(risk):
+        for m, risk, gap in zip(step.members, risks, step.gap.tolist(), strict=True):
+            nothing_left = risk <= self.spent * self._risks[m][0]
+            if self._stale(m, step.t) or self._flat(m) or nothing_left or gap <= self.tol * abs(risk):
                 done.append(m)
         return done
+
+    def note(self, t: int, members: list[int], risks: list[float], values: list[float] | None) -> None:
+        """Take down a round's risks and validation values of some members; nothing is judged."""
+        for i, m in enumerate(members):
+            self._risks.setdefault(m, []).append(risks[i])
+            value = -math.inf if values is None else values[i]
+            if values is None or value < self.best.get(m, math.inf):
+                self.best[m], self.best_round[m] = value, t
 
     def _stale(self, m: int, t: int) -> bool:
         return self.n_iter_no_change is not None and t - self.best_round.get(m, 0) >= self.n_iter_no_change
 
-    def _flat(self, m: int, risk: float) -> bool:
-        if self.n_iter_no_change is None:
+    def _flat(self, m: int) -> bool:
+        rounds, risks = self.n_iter_no_change, self._risks[m]
+        if rounds is None or len(risks) <= rounds:
             return False
-        recent = self._risks.setdefault(m, deque(maxlen=self.n_iter_no_change + 1))
-        recent.append(risk)
-        return len(recent) == recent.maxlen and recent[0] - risk <= self.tol * abs(risk)
+        return risks[-1 - rounds] - risks[-1] <= self.tol * abs(risks[-1])
 
 
 class TimeLimit:

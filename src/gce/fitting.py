@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gce.active_set import ActiveSet, Slot
+from gce.active_set import ActiveSet, Slot, Standing
 from gce.algorithms import Algorithm, Step
-from gce.basis.base import Atoms, Basis
+from gce.basis.base import Atoms, Basis, Zero
 from gce.callbacks import Callback, EarlyStopping
 from gce.ensemble import ConvexEnsemble, collect
 from gce.line_search import LineSearch
@@ -75,6 +75,50 @@ class Method:
     streams: Streams
 
 
+@dataclass(frozen=True)
+class Round:
+    """The news of one round; a fit is the list of them.
+
+    Parameters
+    ----------
+    t : int
+        The round, from 1.
+    seconds : float
+        Since the fit began.
+    members : list of int
+        Who ran.
+    columns : dict of str to list of float
+        Of each of them ``risk``, ``gap`` or ``gap_lower``, ``size``, ``atoms`` and, where rows are held out,
+        ``validation``.
+    weights : Tensor of shape (M, T, J)
+        Their weights after the round, on the CPU.
+    calls : list of int
+        Their oracle calls so far.
+    promise : list of float
+        Their gaps at the last of these.
+    finished : list of int
+        Who is done by this round.
+    atoms : Atoms or None
+        What the round added.
+    place : dict of int to int
+        Which of these atoms is each member's.
+    """
+
+    t: int
+    seconds: float
+    members: list[int]
+    columns: dict[str, list[float]]
+    weights: Tensor
+    calls: list[int]
+    promise: list[float]
+    finished: list[int]
+    atoms: Atoms | None
+    place: dict[int, int]
+
+
+Keep = Callable[[Round, ActiveSet], None]
+
+
 class Fit:
     """The course of a fit: every atom, every round's weights, and each member's best round.
 
@@ -85,20 +129,24 @@ class Fit:
 
     Attributes
     ----------
+    course : list of Round
     history : list of dict
         One plain dict a round, means over members and their lists.
     """
 
     def __init__(self, members: int, stopping: EarlyStopping) -> None:
         self.members, self.stopping = members, stopping
+        self.course: list[Round] = []
         self.history: list[dict[str, Any]] = []
-        self.rounds = 0
         self._atoms: list[tuple[int, Atoms, dict[int, int]]] = []
-        self._weights: list[list[Tensor]] = [[] for _ in range(members)]
         self._finished: set[int] = set()
         self._calls = [0] * members
         self._promise = [float("inf")] * members
         self._last: dict[str, list[float]] = {}
+
+    @property
+    def rounds(self) -> int:
+        return len(self.course)
 
     def run(
         self,
@@ -109,12 +157,18 @@ class Fit:
         max_calls: float,
         metric: Metric | None,
         callbacks: Iterable[Callback] = (),
+        standing: Standing | None = None,
+        keep: Keep | None = None,
     ) -> None:
-        """Go on until every member is done, a limit is reached or a callback says stop."""
+        """Go on until every member is done, a limit is reached or a callback says stop.
+
+        ``standing`` is how an earlier run's active set stood after the last round; ``keep`` is told every round's news,
+        with the active set as the next round will find it.
+        """
         open_ = [m for m in range(self.members) if m not in self._finished and self._calls[m] < max_calls]
         if not open_ or self.rounds >= max_iter:
             return
-        active = self._restore(problem, method.basis, open_)
+        active = self._restore(problem, method.basis, open_, standing)
         before = self.history[-1]["seconds"] if self.history else 0.0
         rounds = method.algorithm.iterate(
             problem.risk, active, method.basis, method.line_search, problem.bound, method.streams
@@ -122,18 +176,25 @@ class Fit:
         for step in rounds:
             validation = None if metric is None else metric(active.pred, step.members)
             step = dataclasses.replace(step, validation=validation, seconds=before + step.seconds)
-            self._record(step, active)
-            done = self.stopping(step)
-            self._finished.update(done)
+            news = self._news(step, active, self.stopping(step))
+            self._take(news)
+            going = [m not in self._finished and self._calls[m] < max_calls for m in step.members]
+            if any(going) and not all(going):
+                active.retire(torch.tensor(going, device=active.X.device))
+            if keep is not None:
+                keep(news, active)
             # every callback hears of every round, whatever an earlier one says
             stop = [bool(callback(step)) for callback in callbacks]
-            keep = [m not in self._finished and self._calls[m] < max_calls for m in step.members]
-            if any(stop) or step.t >= max_iter or not any(keep):
+            if any(stop) or step.t >= max_iter or not any(going):
                 return
-            if not all(keep):
-                active.retire(torch.tensor(keep, device=active.X.device))
 
-    def _restore(self, problem: Problem, basis: Basis, members: list[int]) -> ActiveSet:
+    def replay(self, course: Iterable[Round]) -> None:
+        """Stand where an earlier run stood after these rounds."""
+        for news in course:
+            self.stopping.note(news.t, news.members, news.columns["risk"], news.columns.get("validation"))
+            self._take(news)
+
+    def _restore(self, problem: Problem, basis: Basis, members: list[int], standing: Standing | None) -> ActiveSet:
         """The active set as it stood after the last round, for some members."""
         dtype = basis.dtype(problem.train_rows)
         X = problem.X if problem.X.dtype == dtype else problem.X.to(dtype)
@@ -141,76 +202,99 @@ class Fit:
         budget = cache_budget(rows, outputs, len(members), X.device)
         active = ActiveSet(X, problem.train_rows, self.members, outputs, separate=basis.separate, cache_bytes=budget)
         active.retire(torch.tensor([m in members for m in range(self.members)], device=X.device))
-        for _, atoms, place in self._atoms[1:]:
+        if standing is not None:
+            active.stand(standing)
+        for _, atoms, place in self._atoms:
             position = torch.tensor([place.get(m, -1) for m in members], device=X.device)
             active.readmit(Slot(atoms, position))
         if self.rounds:
-            weights = torch.stack([_padded(self._weights[m][-1], len(active.slots)) for m in members])
+            weights = torch.stack([_padded(self.path(m)[-1], len(active.slots)) for m in members])
             counters = [(self._calls[m], self._promise[m]) for m in members]
             active.resume(weights.to(X.device), counters, self.rounds)
-        else:
-            self._atoms = [(0, active.slots[0].atoms, {m: m for m in members})]
         return active
 
-    def _record(self, step: Step, active: ActiveSet) -> None:
-        for slot in active.slots[len(self._atoms) :]:
-            place = {m: p for m, p in zip(step.members, slot.position.tolist(), strict=True) if p >= 0}
-            self._atoms.append((step.t, slot.atoms, place))
-        for i, m in enumerate(step.members):
-            path = self._weights[m]
-            path.extend(path[-1:] * (step.t - 1 - len(path)))
-            path.append(active.weights[i].cpu().clone())
-            self._calls[m], self._promise[m] = int(step.calls[i]), float(active.promise[i])
-        self.rounds = step.t
-        self.history.append(self._entry(step))
-
-    def _entry(self, step: Step) -> dict[str, Any]:
-        gap = "gap" if step.certified else "gap_lower"
-        columns = {"risk": step.risk, gap: step.gap, "size": step.size.mean(1), "atoms": self._used(step)}
+    def _news(self, step: Step, active: ActiveSet, finished: list[int]) -> Round:
+        gap, weights = "gap" if step.certified else "gap_lower", active.weights.cpu().clone()
+        used = (weights > 0).any(2).sum(1).double()
+        columns = {"risk": step.risk, gap: step.gap, "size": step.size.mean(1), "atoms": used}
         if step.validation is not None:
             columns["validation"] = step.validation
-        entry: dict[str, Any] = {"t": step.t, "seconds": step.seconds, "validation": None}
+        # the first slot is the zero function's
+        fresh = active.slots[-1] if len(active.slots) > 1 + len(self._atoms) else None
+        place = () if fresh is None else zip(step.members, fresh.position.tolist(), strict=True)
+        return Round(
+            t=step.t,
+            seconds=step.seconds,
+            members=list(step.members),
+            columns={name: value.tolist() for name, value in columns.items()},
+            weights=weights,
+            calls=step.calls.tolist(),
+            promise=active.promise.tolist(),
+            finished=finished,
+            atoms=None if fresh is None else fresh.atoms,
+            place={m: p for m, p in place if p >= 0},
+        )
+
+    def _take(self, news: Round) -> None:
+        self.course.append(news)
+        if news.atoms is not None:
+            self._atoms.append((news.t, news.atoms, news.place))
+        for m, calls, promise in zip(news.members, news.calls, news.promise, strict=True):
+            self._calls[m], self._promise[m] = calls, promise
+        self._finished.update(news.finished)
+        self.history.append(self._entry(news))
+
+    def _entry(self, news: Round) -> dict[str, Any]:
+        entry: dict[str, Any] = {"t": news.t, "seconds": news.seconds, "validation": None}
         lists = {}
-        for name, value in columns.items():
+        for name, values in news.columns.items():
             # a member that is done stands where it stopped
             column = self._last.setdefault(name, [float("nan")] * self.members)
-            for m, number in zip(step.members, value.tolist(), strict=True):
+            for m, number in zip(news.members, values, strict=True):
                 column[m] = number
             lists[name] = list(column)
             entry[name] = sum(column) / self.members
-        return {**entry, "running": list(step.members), "members": lists}
+        return {**entry, "running": list(news.members), "members": lists}
 
-    def _used(self, step: Step) -> Tensor:
-        return torch.tensor([float((self._weights[m][-1] > 0).any(1).sum()) for m in step.members])
+    def path(self, member: int) -> list[Tensor]:
+        """A member's weights ``(T, J)`` after each round, up to the last one it ran in."""
+        path: list[Tensor] = []
+        for news in self.course:
+            if member in news.members:
+                # in rounds without it, it stood still
+                path.extend(path[-1:] * (news.t - 1 - len(path)))
+                path.append(news.weights[news.members.index(member)])
+        return path
 
     def ensemble(self, offset: Tensor, bound: Tensor) -> ConvexEnsemble:
         """The average of the members, each at its best round, without the atoms that carry no weight."""
-        weights = [path[self.stopping.best_round[m] - 1] for m, path in enumerate(self._weights)]
-        return collect(self._chosen(weights), offset, bound)
+        weights = [self.path(m)[self.stopping.best_round[m] - 1] for m in range(self.members)]
+        return collect(self._chosen(weights, len(bound)), offset, bound)
 
     def stages(self, offset: Tensor, bound: Tensor) -> tuple[ConvexEnsemble, list[Tensor]]:
         """Every atom that ever carried weight, and after each round the weights ``(A, J)`` of all of them.
 
         Each member stands still from its best round on, so that the last stage is the ensemble.
         """
-        best = [self.stopping.best_round[m] for m in range(self.members)]
-        final = [path[best[m] - 1] for m, path in enumerate(self._weights)]
-        ever = [
-            torch.stack([_padded(w, len(final[m])) for w in path[: best[m]]]).amax(0)
-            for m, path in enumerate(self._weights)
-        ]
-        everyone = collect(self._chosen(ever), offset, bound)
-        place = {born: slot for slot, (born, *_) in enumerate(self._atoms)}
+        paths = [self.path(m)[: self.stopping.best_round[m]] for m in range(self.members)]
+        ever = [torch.stack([_padded(w, len(path[-1])) for w in path]).amax(0) for path in paths]
+        everyone = collect(self._chosen(ever, len(bound)), offset, bound)
+        place = {born: slot for slot, (born, *_) in enumerate(self._slots(len(bound)))}
         where = [(m, place[born]) for m, born in everyone.origin.tolist()]
-        path = []
+        stages = []
         for t in range(1, self.rounds + 1):
-            now = [_padded(self._weights[m][min(t, best[m]) - 1], len(final[m])) for m in range(self.members)]
-            path.append(torch.stack([now[m][slot] for m, slot in where]).to(bound.device) / self.members)
-        return everyone, path
+            now = [_padded(path[min(t, len(path)) - 1], len(path[-1])) for path in paths]
+            stages.append(torch.stack([now[m][slot] for m, slot in where]).to(bound.device) / self.members)
+        return everyone, stages
 
-    def _chosen(self, weights: list[Tensor]) -> Iterator[tuple[int, int, Atoms, int, Tensor]]:
+    def _slots(self, outputs: int) -> list[tuple[int, Atoms, dict[int, int]]]:
+        everyone = {m: m for m in range(self.members)}
+        return [(0, Zero(self.members, outputs), everyone), *self._atoms]
+
+    def _chosen(self, weights: list[Tensor], outputs: int) -> Iterator[tuple[int, int, Atoms, int, Tensor]]:
+        slots = self._slots(outputs)
         for m, own in enumerate(weights):
-            for (born, atoms, place), weight in zip(self._atoms, own, strict=False):
+            for (born, atoms, place), weight in zip(slots, own, strict=False):
                 if (weight > 0).any():
                     yield m, born, atoms, place[m], weight / self.members
 
