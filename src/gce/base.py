@@ -50,7 +50,7 @@ class ConvexModel(Support, BaseEstimator):
 
     Parameters
     ----------
-    loss, bound, offset, scale, clip, cv, validation_fraction, scoring, device, n_jobs, random_state
+    loss, bound, offset, scale, clip, monotonic_cst, cv, validation_fraction, scoring, device, n_jobs, random_state
         See the subclasses, whose signatures they belong to.
     """
 
@@ -59,6 +59,7 @@ class ConvexModel(Support, BaseEstimator):
     offset: float | str
     scale: str
     clip: float | None
+    monotonic_cst: ArrayLike | None
     cv: Any
     validation_fraction: float | None
     scoring: Any
@@ -242,6 +243,18 @@ class ConvexModel(Support, BaseEstimator):
         y, classes = self._decode(target[order]), getattr(self, "classes_", None)
         held_out = members.held_out[:, order]
         return problem, answers.ScorerMetric(self.scoring, self.loss_, problem.offset, y, held_out, classes, weighted)
+
+    def _signs(self) -> Tensor | None:
+        """How predictions move with each network input, ``(d',)`` of -1, 0 and 1; None where all are free."""
+        if self.monotonic_cst is None:
+            return None
+        signs = np.asarray(self.monotonic_cst)
+        if signs.shape != (self.n_features_in_,) or not np.isin(signs, (-1, 0, 1)).all():
+            raise ValueError(
+                f"monotonic_cst must have -1, 0 or 1 for each of the {self.n_features_in_} columns of X, got "
+                f"{self.monotonic_cst!r}"
+            )
+        return torch.from_numpy(signs.astype(np.int64))
 
     def _decode(self, target: Array) -> NDArray[Any]:
         """Encoded targets as the user knows them, for scorers."""

@@ -38,6 +38,10 @@ _GREEDY = """
         columns in ten have a range of at most twice the median range: they then look measured in one unit.
     clip : float or None, default=4.0
         Then far values are drawn in by ``z / (1 + (z/clip)^4)^(1/4)``; None: they are not.
+    monotonic_cst : array-like of shape (d,), optional
+        For each column of ``X`` whether %(scores)s rise (1) or fall (-1) with it, or move as they like (0). Atoms are
+        then networks whose weights keep their signs, and an average of monotone functions is monotone: it holds
+        everywhere, not only on the training rows. Default: no column is constrained.
     max_atoms : int, default=100
         Most oracle calls of a member (no limit for a pool, whose oracle trains nothing).
     max_iter : int, default=1000
@@ -101,8 +105,8 @@ _TRAINED = """
         Half of it times the squared length of the networks' parameters is added to the risk, which is measured in units
         of the offset's own: one value means the same whatever the unit of ``y``. The schedule, and the choice of an
         epoch where nothing is held out, look at the risk alone.
-    scale, clip
-        As in :class:`GCERegressor`.
+    scale, clip, monotonic_cst
+        As in :class:`%(greedy)s`.
     cv : None, "auto", int, splitter or iterable of (train, test), default=None
         None: one hold-out, as in the paper. Otherwise one member a split, trained at once and averaged.
     validation_fraction : float or None, default=0.2
@@ -177,6 +181,7 @@ def _documented(text: str, **parts: str) -> Any:
     loss_doc='"auto" is "squared_error". Parameters go with objects: ``gce.losses.Quantile(0.9)``.',
     bound="4/3 of the farthest target's distance from the offset, for each output",
     offset=" (the weighted mean for squared error)",
+    scores="predictions (of all targets)",
 )
 class GCERegressor(Regression, GreedyConvexEnsemble):
     """Regression by a greedy convex ensemble, for one target or several."""
@@ -193,6 +198,7 @@ class GCERegressor(Regression, GreedyConvexEnsemble):
     loss_doc='"auto" is "log_loss": logistic with one score for two classes, cross-entropy for more.',
     bound="10",
     offset=" (the classes' log-odds)",
+    scores="the log-odds of ``classes_[1]`` (two classes only)",
 )
 class GCEClassifier(Classification, GreedyConvexEnsemble):
     """Classification by a greedy convex ensemble, for two classes or more."""

@@ -31,6 +31,9 @@ from gce.theory.report import BoundReport, bound_report
 class GreedyConvexEnsemble(ConvexModel):
     """A greedy convex ensemble, whatever its task: see its subclasses."""
 
+    #: The signs that the atoms of ``_fit`` keep.
+    _kept: list[int] | None = None
+
     def __init__(
         self,
         *,
@@ -42,6 +45,7 @@ class GreedyConvexEnsemble(ConvexModel):
         line_search: str | LineSearch = "exact",
         scale: str = "auto",
         clip: float | None = 4.0,
+        monotonic_cst: ArrayLike | None = None,
         max_atoms: int = 100,
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -65,6 +69,7 @@ class GreedyConvexEnsemble(ConvexModel):
         self.line_search = line_search
         self.scale = scale
         self.clip = clip
+        self.monotonic_cst = monotonic_cst
         self.max_atoms = max_atoms
         self.max_iter = max_iter
         self.tol = tol
@@ -97,9 +102,10 @@ class GreedyConvexEnsemble(ConvexModel):
         return check_count("max_iter", self.max_iter, 1), check_count("max_atoms", self.max_atoms, 1)
 
     def _method(self, streams: Streams) -> Method:
+        basis, signs = look_up("basis", self.basis, BASES, Basis), self._signs()
         return Method(
             look_up("algorithm", self.algorithm, ALGORITHMS, Algorithm),
-            look_up("basis", self.basis, BASES, Basis),
+            basis if signs is None else basis.monotone(signs),
             look_up("line_search", self.line_search, LINE_SEARCHES, LineSearch),
             streams,
         )
@@ -113,11 +119,17 @@ class GreedyConvexEnsemble(ConvexModel):
         limits: tuple[int, int],
         clock: list[TimeLimit],
     ) -> None:
-        method, members = self._method(streams), len(streams.names)
+        method, members, signs = self._method(streams), len(streams.names), self._signs()
+        keep = None if signs is None else signs.tolist()
         if not self._resumes():
-            self._fit = Fit(members, EarlyStopping(self.n_iter_no_change, self.tol))
+            self._fit, self._kept = Fit(members, EarlyStopping(self.n_iter_no_change, self.tol)), keep
         elif self._fit.members != members:
             raise ValueError(f"warm_start goes on with {self._fit.members} members, but cv now gives {members}")
+        elif self._kept != keep:
+            raise ValueError(
+                f"warm_start goes on with atoms of signs {self._kept}, which monotonic_cst={self.monotonic_cst!r} "
+                "cannot change: set warm_start=False and fit anew"
+            )
         max_iter, max_atoms = limits
         max_calls = np.inf if method.basis.exact else max_atoms
         self._fit.stopping.n_iter_no_change, self._fit.stopping.tol = self.n_iter_no_change, self.tol

@@ -71,6 +71,8 @@ class JointlyTrained(ConvexModel):
 
     def _plan(self, rows: int, deadline: float) -> Plan:
         architecture, atoms, coefficients = self._model()
+        if (signs := self._signs()) is not None:
+            architecture = architecture.monotone(signs.tolist())
         small = rows <= FULL_BATCH_ROWS
         epochs = self.max_epochs or (_EPOCHS if small else _LARGE_EPOCHS)
         schedule = Schedule(
@@ -115,6 +117,7 @@ class NonGreedyConvexEnsemble(JointlyTrained):
         weight_decay: float = 0.0,
         scale: str = "auto",
         clip: float | None = 4.0,
+        monotonic_cst: ArrayLike | None = None,
         cv: Any = None,
         validation_fraction: float | None = 0.2,
         n_iter_no_change: int | None = 50,
@@ -142,6 +145,7 @@ class NonGreedyConvexEnsemble(JointlyTrained):
         self.weight_decay = weight_decay
         self.scale = scale
         self.clip = clip
+        self.monotonic_cst = monotonic_cst
         self.cv = cv
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -184,6 +188,7 @@ class NeuralNetwork(JointlyTrained):
         weight_decay: float = 1e-4,
         scale: str = "auto",
         clip: float | None = 4.0,
+        monotonic_cst: ArrayLike | None = None,
         cv: Any = None,
         validation_fraction: float | None = 0.2,
         n_iter_no_change: int | None = 50,
@@ -206,6 +211,7 @@ class NeuralNetwork(JointlyTrained):
         self.weight_decay = weight_decay
         self.scale = scale
         self.clip = clip
+        self.monotonic_cst = monotonic_cst
         self.cv = cv
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change

@@ -253,14 +253,15 @@ def chunk_slopes(X, S, rows, packed, first, net, turned, into, work, tile, shape
 
 
 @_compiled
-def adam(net, slope, share, mean, square, t, rate):
-    """One step of Adam on a flat network, its slopes multiplied by ``share``."""
+def adam(net, slope, share, mean, square, sign, t, rate):
+    """One step of Adam on a flat network, its slopes multiplied by ``share``; what leaves its sign (0: any) is 0."""
     first, second = 1 / (1 - _BETA1**t), 1 / (1 - _BETA2**t)
     for i in range(len(net)):
         g = share * slope[i]
         mean[i] += (1 - _BETA1) * (g - mean[i])
         square[i] = _BETA2 * square[i] + (1 - _BETA2) * g * g
         net[i] -= rate * first * mean[i] / (np.sqrt(second * square[i]) + _EPSILON)
+        net[i] = 0 if sign[i] * net[i] < 0 else net[i]
 
 
 @_compiled
@@ -305,13 +306,12 @@ def train(X, S, present, packed, orders, epochs, batches, vectors, state, schedu
     orders : int array of shape (epochs, n), or (1, n) for full batches
     batches : int array of shape (batches + 1,)
         Where batches begin and end in an order.
-    vectors : array of shape (6, P)
-        The network, its best, slopes, a chunk's slopes, and Adam's two means.
+    vectors : tuple of seven arrays of shape (P,)
+        The network, its best, slopes, a chunk's slopes, Adam's two means, and signs.
     scratch : tuple of arrays
         ``W2`` transposed, a tile's layers, a tile.
     """
-    net, best, slope, part, mean, square = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
-    turned, work, tile = scratch
+    (net, best, slope, part, mean, square, sign), (turned, work, tile) = vectors, scratch
     rows = np.empty(len(present), np.int64)
     for epoch in range(epochs):
         if state[0] == 0:
@@ -335,7 +335,7 @@ def train(X, S, present, packed, orders, epochs, batches, vectors, state, schedu
             if len(packed) and advance(state, total, schedule):
                 _copy(net, best)
             state[5] += 1
-            adam(net, slope, len(present) / len(order), mean, square, state[5], state[0])
+            adam(net, slope, len(present) / len(order), mean, square, sign, state[5], state[0])
         if not len(packed) and advance(state, total, schedule):
             _copy(net, best)
 

@@ -190,7 +190,7 @@ def _averaged(networks: Parameters, weights: Tensor, problem: Problem, plan: Pla
     members = len(weights)
     member = torch.arange(members, device=weights.device).repeat_interleave(plan.atoms)
     origin = torch.stack([member, torch.ones_like(member)], 1)
-    atoms = Networks(plan.architecture, networks, problem.bound)
+    atoms = Networks(plan.architecture.free, networks, problem.bound)
     # what is not squashed answers in units of the bound, and keeps to none
     reach = problem.bound if plan.bounded else torch.full_like(problem.bound, math.inf)
     return ConvexEnsemble([atoms], (weights / members).flatten(), origin, problem.offset, reach)

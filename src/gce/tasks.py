@@ -89,6 +89,14 @@ class Classification(ClassifierMixin, ConvexModel):
     def _decode(self, target: Array) -> NDArray[Any]:
         return self.classes_[target[:, 0].astype(np.intp) if target.shape[1] == 1 else target.argmax(1)]
 
+    def _signs(self) -> Tensor | None:
+        signs = super()._signs()
+        if signs is not None and len(self.classes_) > 2:
+            raise ValueError(
+                f"monotonic_cst asks for two classes, got {len(self.classes_)}: probabilities of more cannot all rise"
+            )
+        return signs
+
     def _pick_loss(self, outputs: int) -> Loss:
         known: dict[str, Loss] = {"log_loss": Logistic() if outputs == 1 else CrossEntropy()}
         return look_up("loss", "log_loss" if self.loss == "auto" else self.loss, known, Loss)

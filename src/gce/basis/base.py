@@ -97,6 +97,12 @@ class Basis(BaseEstimator):
         """In which precision atoms are trained and evaluated on that many training rows."""
         return torch.float64
 
+    def monotone(self, signs: Tensor) -> Basis:
+        """A copy whose models rise (1) or fall (-1) with inputs, or are free (0): ``signs`` of shape ``(d,)``."""
+        raise ValueError(
+            f"{type(self).__name__} cannot be kept monotone: use gce.Neural or gce.Neuron for monotonic_cst"
+        )
+
     def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams) -> Atoms:
         """One atom a member that makes the objective small.
 

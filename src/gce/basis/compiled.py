@@ -94,8 +94,10 @@ class Net:
         self._form = Form(architecture, [p[None] for p in start])
         self._kernels = kernels = self._form.kernels
         flat = np.concatenate([p.reshape(-1).numpy() for p in start])
-        self._vectors = np.zeros((6, len(flat)), flat.dtype)
+        self._vectors = np.zeros((7, len(flat)), flat.dtype)
         self._vectors[:2] = flat
+        if signs := architecture.signs([p[None] for p in start]):
+            self._vectors[6] = np.concatenate([p.reshape(-1).numpy() for p in signs])
         self._state = np.array([schedule.rate, np.inf, 0, np.inf, 0, 0])
         self._schedule = np.array([schedule.floor, schedule.patience, schedule.last_epochs, schedule.progress])
         self._X, self._slopes = X, slopes
@@ -117,7 +119,7 @@ class Net:
             orders,
             epochs,
             self._batches,
-            self._vectors,
+            tuple(self._vectors),
             self._state,
             self._schedule,
             self._form.for_training(),
@@ -126,7 +128,7 @@ class Net:
 
     def train_shared(self, orders: Array, epochs: int, run: Run) -> None:
         """The same epochs with every batch divided among threads, by chunks: the same to the last bit."""
-        net, best, *_, mean, square = self._vectors
+        net, best, *_, mean, square, sign = self._vectors
         for epoch in range(epochs):
             if not self.running:
                 return
@@ -140,7 +142,7 @@ class Net:
                     best[:] = net
                 self._state[5] += 1
                 self._kernels.adam(
-                    net, slope, len(self._X) / (last - first), mean, square, self._state[5], self._state[0]
+                    net, slope, len(self._X) / (last - first), mean, square, sign, self._state[5], self._state[0]
                 )
             if not len(self._packed) and self._kernels.advance(self._state, total, self._schedule):
                 best[:] = net

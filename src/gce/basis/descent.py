@@ -151,6 +151,7 @@ class Descent:
         self._learned = torch.cat([p.reshape(-1) for p in (*learned, torch.ones_like(objective.theta))])
         # the network of each number; of numbers that a member's networks share, the first
         self._net = torch.cat([_owner(p, self.nets) for p in pieces])
+        self._signs = self._kept_signs(start)
         self._best = self._flat.clone()
         self._rate, self._slope, self._move, self._mean, self._square = (torch.zeros_like(self._flat) for _ in range(5))
         # in pieces, because a GPU gives each piece a processor of its own
@@ -165,6 +166,15 @@ class Descent:
         self.watched = self.value.new_full((len(objective.theta),), math.inf)
         self._watch, self._least, self._stale = watch, self.watched.clone(), torch.zeros_like(self.watched)
         self._set_rates()
+
+    def _kept_signs(self, start: Parameters) -> Tensor | None:
+        """The sign each number keeps, 0 for any; None where all are free."""
+        signs = self.architecture.signs(start)
+        if signs is None:
+            return None
+        # the unit that is always 1 is positive, and so is what stands for its sign
+        joined, _ = self.architecture.join(signs)
+        return torch.cat([p.reshape(-1) for p in (*joined, torch.zeros_like(self.objective.theta))])
 
     def load(self, start: Parameters, objective: Trainable, X: Tensor) -> None:
         """Begin anew, in the same memory, with other parameters, objective and rows of the same shapes."""
@@ -265,6 +275,8 @@ class Descent:
             maximize=False,
         )
         self._flat.addcmul_(self._move, self._rate)
+        if self._signs is not None:
+            self._flat.masked_fill_(self._flat * self._signs < 0, 0.0)
 
     def _views(self, flat: Tensor) -> Parameters:
         return [piece.view(shape) for piece, shape in zip(flat.split(self._sizes), self._shapes, strict=True)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import Literal, Self
 
 import torch
@@ -60,7 +61,50 @@ def rounded_down(bound: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(near > bound, torch.nextafter(near, torch.zeros_like(near)), near)
 
 
-class TwoLayer:
+class Shaped:
+    """Networks that may be told to rise (1) or fall (-1) with some of their inputs, and be free (0) in the others.
+
+    Every parameter then keeps a sign, or is free: training starts from parameters :func:`turned` to their signs, and
+    each step ends with a zero for every parameter that left its own.
+    """
+
+    #: One of -1, 0, 1 an input; empty where all are free.
+    inputs: tuple[int, ...] = ()
+
+    def monotone(self, inputs: Sequence[int]) -> Self:
+        """The same networks, monotone in the inputs that are not 0."""
+        other = self.free
+        if any(inputs):
+            other.inputs = tuple(inputs)
+        return other
+
+    @property
+    def free(self) -> Self:
+        """The same networks without signs to keep: what is trained and frozen keeps them by itself."""
+        other = copy(self)
+        vars(other).pop("inputs", None)
+        return other
+
+    def signs(self, parameters: Parameters) -> Parameters | None:
+        """The sign each parameter keeps, 0 for any, in their shapes; None where all are free."""
+        return self._signs(parameters, parameters[0].new_tensor(self.inputs)) if self.inputs else None
+
+    def _signs(self, parameters: Parameters, inputs: Tensor) -> Parameters:
+        raise NotImplementedError
+
+
+def turned(parameters: Parameters, signs: Parameters) -> Parameters:
+    """Drawn parameters of the signs they keep.
+
+    In the input layer those of the wrong sign are 0, so that units look at different inputs at first: turned around,
+    all units would look the same way. Later layers are turned around: a unit that nobody listens to learns nothing.
+    """
+    (first, *later), (kept, *others) = parameters, signs
+    around = [torch.where(sign == 0, p, p.abs() * sign) for p, sign in zip(later, others, strict=True)]
+    return [first.masked_fill(first * kept < 0, 0.0), *around]
+
+
+class TwoLayer(Shaped):
     """``nets`` networks with one hidden layer and ``outputs`` outputs each: parameters in, slopes out.
 
     Parameters are ``W1 (nets, h, d)``, ``b1 (nets, h, 1)``, ``W2 (nets, outputs, h)``, ``b2 (nets, outputs, 1)``. In
@@ -92,6 +136,17 @@ class TwoLayer:
         b1 = torch.rand(h, 1, generator=rng, dtype=torch.float64) * 2 - 1
         W2 = torch.randn(outputs, h, generator=rng, dtype=torch.float64) / math.sqrt(h)
         return [p.to(dtype) for p in (W1, b1, W2, torch.zeros(outputs, 1))]
+
+    def _signs(self, parameters: Parameters, inputs: Tensor) -> Parameters:
+        """Units push up and down by turns: ``W2`` keeps a unit's sign, ``W1`` that sign times the input's.
+
+        Their product is then of the input's sign, and both nonlinearities rise: every path from the input to every
+        output goes its way. Units of one sign alone would make outputs convex, or concave, before they are squashed.
+        """
+        _, b1, W2, b2 = parameters
+        units = torch.ones_like(b1)
+        units[:, 1::2] = -1
+        return [units * inputs, torch.zeros_like(b1), units.transpose(1, 2).expand_as(W2), torch.zeros_like(b2)]
 
     def join(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
         """Joined parameters ``(nets, h + 1, d + 1)``, ``(nets, outputs, h + 1)``, and masks of what is learned."""
@@ -134,12 +189,15 @@ class TwoLayer:
         torch.mm(back.flatten(0, 1), X, out=into[0].view(-1, X.shape[1]))
 
 
-class SingleNeuron:
+class SingleNeuron(Shaped):
     """``nets`` neurons ``tanh(u'x)`` for each output: the atoms of the paper's Figure 1."""
 
     def start(self, d: int, outputs: int, rng: torch.Generator, dtype: torch.dtype) -> Parameters:
         u = torch.randn(outputs, d, generator=rng, dtype=torch.float64) / math.sqrt(max(d, 1))
         return [u.to(dtype)]
+
+    def _signs(self, parameters: Parameters, inputs: Tensor) -> Parameters:
+        return [inputs.expand_as(parameters[0])]
 
     def join(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
         return parameters, [torch.ones_like(p) for p in parameters]
@@ -172,9 +230,11 @@ def drawn(
     dtype: torch.dtype,
     device: torch.device,
 ) -> Parameters:
-    """Fresh parameters of ``each`` networks from every stream."""
+    """Fresh parameters of ``each`` networks from every stream, of the signs they keep."""
     nets = [architecture.start(d, outputs, own, dtype) for own in streams for _ in range(each)]
-    return [torch.stack(column).to(device) for column in zip(*nets, strict=True)]
+    parameters = [torch.stack(column).to(device) for column in zip(*nets, strict=True)]
+    signs = architecture.signs(parameters)
+    return parameters if signs is None else turned(parameters, signs)
 
 
 class Networks(Atoms):

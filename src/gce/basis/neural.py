@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -51,6 +52,12 @@ class TrainedBasis(Basis):
     last_epochs: int
     batch_size: int | None
     restarts: int
+    _inputs: tuple[int, ...] = ()
+
+    def monotone(self, signs: Tensor) -> Self:
+        other = copy(self)
+        other._inputs = tuple(map(int, signs.tolist()))
+        return other
 
     def architecture(self, rows: int) -> Architecture:
         """What is trained on so many rows."""
@@ -70,7 +77,7 @@ class TrainedBasis(Basis):
     def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams, last: Atoms | None = None) -> Networks:
         self._check_tries()
         n, models = objective.rows, len(objective.bound) if self.separate else 1
-        architecture, dtype = self.architecture(n), self.dtype(n)
+        architecture, dtype = self.architecture(n).monotone(self._inputs), self.dtype(n)
         outputs = len(objective.bound) // models
         start = drawn(architecture, X.shape[1], outputs, rng.members, self.restarts * models, dtype, X.device)
         if isinstance(last, Networks) and last.parameters_[0].shape[1:] == start[0].shape[1:]:
@@ -81,7 +88,7 @@ class TrainedBasis(Basis):
             asked = asked.select(torch.arange(len(rng.members), device=X.device).repeat_interleave(self.restarts))
         task = Task(architecture, asked, X[:n], models, rng.rows)
         trained = self._train(task, start, self._schedule(n), _RETRIES)
-        return Networks(architecture, self._best(*trained, models), objective.bound, models)
+        return Networks(architecture.free, self._best(*trained, models), objective.bound, models)
 
     def _check_tries(self) -> None:
         if self.batch_size is not None and self.batch_size < 1:
