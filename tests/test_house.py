@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
     "datasets", "extras", "kernels", "passes", "native", "memory", "losses", "risk", "line_search", "coefficients",
     "objectives", "streams", "basis", "ensemble", "active_set", "algorithms", "callbacks", "trackers", "hooks",
-    "fitting", "nongreedy", "table", "members", "scoring", "settings", "theory", "plotting", "base", "greedy",
+    "fitting", "nongreedy", "table", "members", "scoring", "calibration", "settings", "theory", "plotting", "base", "greedy",
     "jointly", "tasks", "estimators",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_regressor
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import (
     _check_sample_weight,
+    _check_y,
     check_consistent_length,
     check_is_fitted,
     validate_data,
@@ -18,11 +20,12 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from gce import scoring as answers
+from gce.calibration import HeldOut
 from gce.ensemble import ConvexEnsemble
 from gce.fitting import Metric, Problem
 from gce.hooks import FitTask, Support, with_callbacks
 from gce.losses import Loss
-from gce.members import Members, from_splits, splits_for, with_validation
+from gce.members import Members, Rows, from_splits, splits_for, with_validation
 from gce.native import limited
 from gce.settings import (
     as_bound,
@@ -35,12 +38,14 @@ from gce.settings import (
 )
 from gce.settings import threads as torch_threads
 from gce.streams import Streams
-from gce.table import Standardizer
+from gce.table import Schema, Sheet, Table, as_targets, is_tabular, read
+from gce.table.encoder import Encoder
 
 Array = NDArray[np.float64]
 
 _ROWS_AT_ONCE = 65_536
-
+#: How arrays of numbers are checked: gaps are welcome, infinity is not.
+_NUMBERS = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
 
 Learn = Callable[[Problem, Metric | None, Streams, FitTask], None]
 
@@ -50,13 +55,15 @@ class ConvexModel(Support, BaseEstimator):
 
     Parameters
     ----------
-    loss, bound, offset, scale, clip, monotonic_cst, cv, validation_fraction, scoring, device, n_jobs, random_state
+    loss, bound, offset, categorical_features, scale, clip, monotonic_cst, cv, validation_fraction, scoring, device,
+    n_jobs, random_state
         See the subclasses, whose signatures they belong to.
     """
 
     loss: str | Loss
     bound: float | ArrayLike | None
     offset: float | str
+    categorical_features: Any
     scale: str
     clip: float | None
     monotonic_cst: ArrayLike | None
@@ -93,6 +100,19 @@ class ConvexModel(Support, BaseEstimator):
     def _default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
         raise NotImplementedError
 
+    def _factors(self, target: Array, weight: Array) -> Array | float:
+        """What rows ``(n,)`` count beside their sample weights."""
+        return 1.0
+
+    def _calibrate(self, rows: HeldOut) -> None:
+        """Learn from rows that were held out what answers are worth."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
     # Fitting.
 
     @with_callbacks
@@ -102,6 +122,7 @@ class ConvexModel(Support, BaseEstimator):
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
+        groups: ArrayLike | None = None,
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: ArrayLike | None = None,
@@ -110,10 +131,15 @@ class ConvexModel(Support, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or Tensor of shape (n, d)
-        y : array-like or Tensor of shape (n,), or (n, k) for several regression targets
+        X : array-like, Tensor or data frame of shape (n, d)
+            Numbers, booleans, text and categories; gaps (NaN, None, null) anywhere. Frames of pandas, polars, pyarrow
+            and whatever else narwhals reads.
+        y : array-like, Tensor, series or frame of shape (n,), or (n, k) for several regression targets
         sample_weight : array-like of shape (n,), optional
             A row of weight 0 is a row that is not there.
+        groups : array-like of shape (n,), optional
+            Rows of one group are never both trained on and held out by a member. Handed to ``cv`` where that is a
+            splitter.
         X_val, y_val, sample_weight_val : optional
             Rows to watch for early stopping; all rows of ``X`` are then trained on, by one member.
 
@@ -124,36 +150,68 @@ class ConvexModel(Support, BaseEstimator):
         self._check_table()
         learn, resume = self._prepared(), self._resumes()
         task = FitTask(self, X, y, sample_weight)
-        X, y = as_numpy(X), as_numpy(y)
-        several = self.__sklearn_tags__().target_tags.multi_output
-        checks = {"dtype": np.float64, "order": "C", "multi_output": several, "y_numeric": is_regressor(self)}
-        X, y = validate_data(self, X, y, reset=not resume, **checks)
-        weight = _check_sample_weight(as_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
+        sheet, y = self._read_both(as_numpy(X), as_targets(as_numpy(y)), reset=not resume)
+        weight = _check_sample_weight(as_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(weight)
         if len(kept) == 0:
             raise ValueError("all sample weights are zero: there is no row to fit")
-        X, weight = taken(X, kept), weight[kept]
-        target, codes = self._encode_y(y[kept])
+        sheet, weight = sheet.take(kept), weight[kept]
+        schema = self.table_.schema if resume else Schema.learn(sheet, weight, self.categorical_features)
+        X, (target, codes) = schema.code(sheet), self._encode_y(y[kept])
+        validation = self._check_validation(schema, X_val, y_val, sample_weight_val)
+        weight = weight * self._factors(target, weight)
         seed = self._seed if resume else draw_seed(self.random_state)
-        members, X_all, target_all = self._members(
-            X, target, codes, weight, kept, seed, self._check_validation(X_val, y_val, sample_weight_val)
-        )
+        rows = Rows(X, target, codes, weight, kept, self._check_groups(groups, len(y), kept))
+        members, X_all, target_all = self._members(rows, seed, validation)
         with torch.no_grad(), torch_threads(self.n_jobs), limited(self.n_jobs):
             if not resume:
-                self._start(X, weight, target, seed)
+                self._start(schema, rows, seed)
             problem, metric = self._problem(X_all, target_all, members, sample_weight is not None)
             learn(problem, metric, Streams(seed, members.names), task)
+            self._calibrate(self._held_out(problem))
         task.end()
         return self
 
     def _check_table(self) -> None:
         if self.clip is not None and not check_number("clip", self.clip, 0) > 0:
             raise ValueError(f"clip must be positive or None, got {self.clip!r}")
-        if self.scale not in ("auto", "each", "common"):
-            raise ValueError(f"scale must be 'auto', 'each' or 'common', got {self.scale!r}")
+        if self.scale not in ("auto", "each", "common", "robust"):
+            raise ValueError(f"scale must be 'auto', 'each', 'common' or 'robust', got {self.scale!r}")
         find_device(self.device)
 
-    def _check_validation(self, X_val: Any, y_val: Any, weight_val: Any) -> tuple[Array, Array, Array] | None:
+    def _read_both(self, X: Any, y: Any, reset: bool) -> tuple[Sheet, NDArray[Any]]:
+        """Rows and targets at the door, checked as scikit-learn does."""
+        several = self.__sklearn_tags__().target_tags.multi_output
+        about_y = {"multi_output": several, "y_numeric": is_regressor(self)}
+        if is_tabular(X):
+            validate_data(self, X, y, skip_check_array=True, reset=reset)
+            sheet, y = read(X), _check_y(y, estimator=self, **about_y)
+            check_consistent_length(sheet.columns[0], y)
+            return sheet, y
+        X, y = validate_data(self, X, y, reset=reset, **_NUMBERS, **about_y)
+        return self._sheet(X), y
+
+    def _read(self, X: Any) -> Sheet:
+        """Rows like those of the fit."""
+        X = as_numpy(X)
+        if is_tabular(X):
+            return read(validate_data(self, X, skip_check_array=True, reset=False))
+        return self._sheet(validate_data(self, X, reset=False, **_NUMBERS))
+
+    def _sheet(self, X: Array) -> Sheet:
+        return Sheet.of_numbers(X, getattr(self, "feature_names_in_", None))
+
+    def _check_groups(self, groups: Any, rows: int, kept: NDArray[np.intp]) -> NDArray[Any] | None:
+        if groups is None:
+            return None
+        groups = column_or_1d(as_targets(as_numpy(groups)))
+        if len(groups) != rows:
+            raise ValueError(f"groups has {len(groups)} entries for {rows} rows: give one a row")
+        return taken(groups, kept)
+
+    def _check_validation(
+        self, schema: Schema, X_val: Any, y_val: Any, weight_val: Any
+    ) -> tuple[Array, Array, Array] | None:
         """Rows given for validation, encoded as the training rows are."""
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together")
@@ -163,31 +221,24 @@ class ConvexModel(Support, BaseEstimator):
             return None
         if not (self.cv is None or (isinstance(self.cv, str) and self.cv == "auto")):
             raise ValueError(f"X_val and cv={self.cv!r} both say what to hold out: give one of them")
-        X_val = validate_data(self, as_numpy(X_val), reset=False, dtype=np.float64, order="C")
-        y_val = as_numpy(y_val)
+        X_val, y_val = schema.code(self._read(X_val)), as_targets(as_numpy(y_val))
         check_consistent_length(X_val, y_val)
         weight = _check_sample_weight(as_numpy(weight_val), X_val, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("all of sample_weight_val is zero: there is nothing to watch")
-        return X_val, self._encode_y_val(np.asarray(y_val)), weight
+        target = self._encode_y_val(np.asarray(y_val))
+        return X_val, target, weight * self._factors(target, weight)
 
     def _members(
-        self,
-        X: Array,
-        target: Array,
-        codes: NDArray[np.intp] | None,
-        weight: Array,
-        kept: NDArray[np.intp],
-        seed: int,
-        validation: tuple[Array, Array, Array] | None,
+        self, rows: Rows, seed: int, validation: tuple[Array, Array, Array] | None
     ) -> tuple[Members, Array, Array]:
         """The members, and the rows and targets they stand on (given validation rows last)."""
+        X, target, codes, weight = rows.X, rows.target, rows.codes, rows.weight
         if validation is not None:
             X_val, target_val, weight_val = validation
             members = with_validation(X, weight, X_val, weight_val)
             return members, np.concatenate([X, X_val]), np.concatenate([target, target_val])
-        splits = splits_for(self.cv, self.validation_fraction, X, codes, kept, seed)
-        members = from_splits(X, weight, splits)
+        members = from_splits(X, weight, splits_for(self.cv, self.validation_fraction, rows, seed))
         if codes is not None:
             for m, (train, held_out) in enumerate(zip(members.train, members.held_out, strict=True)):
                 lacking = np.setdiff1d(codes[held_out > 0], codes[train > 0])
@@ -198,10 +249,11 @@ class ConvexModel(Support, BaseEstimator):
                     )
         return members, X, target
 
-    def _start(self, X: Array, weight: Array, target: Array, seed: int) -> None:
-        """What a fit settles once: scaling, loss, the hull's centre and bound."""
+    def _start(self, schema: Schema, rows: Rows, seed: int) -> None:
+        """What a fit settles once: the table, the loss, the hull's centre and bound."""
         self._seed = seed
-        self.table_ = Standardizer.fit(X, weight, np.inf if self.clip is None else float(self.clip), self.scale)
+        target, weight, clip = rows.target, rows.weight, np.inf if self.clip is None else float(self.clip)
+        self.table_ = Table(schema, Encoder.learn(rows.X, weight, schema, self.scale, clip))
         y = torch.from_numpy(target)
         self.loss_ = self._pick_loss(target.shape[1])
         if isinstance(self.offset, str) and self.offset == "auto":
@@ -264,7 +316,7 @@ class ConvexModel(Support, BaseEstimator):
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self)
-        return validate_data(self, as_numpy(X), reset=False, dtype=np.float64, order="C")
+        return self.table_.coded(self._read(X))
 
     def _rows(self, X: Array) -> Tensor:
         return torch.from_numpy(self.table_.transform(X)).to(self.ensemble_.offset.device)
@@ -275,3 +327,14 @@ class ConvexModel(Support, BaseEstimator):
         with torch.no_grad(), limited(self.n_jobs):
             blocks = (X[first : first + _ROWS_AT_ONCE] for first in range(0, len(X), _ROWS_AT_ONCE))
             return torch.cat([self.ensemble_(self._rows(block)) for block in blocks])
+
+    def _held_out(self, problem: Problem) -> HeldOut:
+        """Each member's raw scores on the rows it held out: what a model says about rows it did not learn from."""
+        parts = [HeldOut(*(t[:0] for t in (problem.y, problem.y, problem.held_out[0])))]
+        for m, weight in enumerate(problem.held_out):
+            rows = weight.nonzero().flatten()
+            if len(rows):
+                member = self.ensemble_.of_member(m)
+                pred = torch.cat([member(problem.X[some]) for some in rows.split(_ROWS_AT_ONCE)])
+                parts.append(HeldOut(pred, problem.y[rows], weight[rows]))
+        return HeldOut(*(torch.cat(column) for column in zip(*parts, strict=True)))

@@ -38,6 +38,23 @@ class ConvexEnsemble(nn.Module):
     def __len__(self) -> int:
         return len(self.weights)
 
+    @property
+    def members(self) -> int:
+        """How many members were averaged."""
+        return int(self.origin[:, 0].max()) + 1
+
+    def of_member(self, m: int) -> ConvexEnsemble:
+        """One member alone: its own atoms, and its weights as they were before the members were averaged."""
+        own = self.origin[:, 0] == m
+        parts, first = [], 0
+        for part in self.parts:
+            assert isinstance(part, Atoms)
+            chosen = own[first : first + len(part)].nonzero().flatten()
+            first += len(part)
+            if len(chosen):
+                parts.append(part.select(chosen))
+        return ConvexEnsemble(parts, self.members * self.weights[own], self.origin[own], self.offset, self.bound)
+
     def outputs(self, X: Tensor) -> Tensor:
         """Each atom's outputs, ``(A, n, k)``, in float64."""
         return torch.cat([part(X).double() for part in self.parts])

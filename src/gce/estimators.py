@@ -86,7 +86,8 @@ _GREEDY = """
         Rounds run.
     offset_, bound_ : array of shape (k,)
     loss_ : Loss
-    table_ : Standardizer
+    table_ : Table
+        How columns are read: names, kinds, levels, gaps, scaling.
 """
 
 _TRAINED = """
@@ -131,7 +132,8 @@ _TRAINED = """
         Epochs run.
     offset_, bound_ : array of shape (k,)
     loss_ : Loss
-    table_ : Standardizer
+    table_ : Table
+        How columns are read: names, kinds, levels, gaps, scaling.
 """
 
 _NONGREEDY = """
@@ -211,7 +213,7 @@ class GCEClassifier(Classification, GreedyConvexEnsemble):
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Class probabilities after each round."""
         for pred in self._staged_scores(X):
-            yield self.loss_.predict(pred).cpu().numpy()
+            yield self._probabilities(pred)
 
 
 @_documented(_NONGREEDY + _TRAINED, greedy="GCERegressor", rate="1e-2", decay="0")

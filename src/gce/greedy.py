@@ -43,6 +43,7 @@ class GreedyConvexEnsemble(ConvexModel):
         bound: float | ArrayLike | None = None,
         offset: float | str = "auto",
         line_search: str | LineSearch = "exact",
+        categorical_features: Any = "from_dtype",
         scale: str = "auto",
         clip: float | None = 4.0,
         monotonic_cst: ArrayLike | None = None,
@@ -67,6 +68,7 @@ class GreedyConvexEnsemble(ConvexModel):
         self.bound = bound
         self.offset = offset
         self.line_search = line_search
+        self.categorical_features = categorical_features
         self.scale = scale
         self.clip = clip
         self.monotonic_cst = monotonic_cst

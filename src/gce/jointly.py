@@ -115,6 +115,7 @@ class NonGreedyConvexEnsemble(JointlyTrained):
         max_epochs: int | None = None,
         batch_size: int | None = None,
         weight_decay: float = 0.0,
+        categorical_features: Any = "from_dtype",
         scale: str = "auto",
         clip: float | None = 4.0,
         monotonic_cst: ArrayLike | None = None,
@@ -143,6 +144,7 @@ class NonGreedyConvexEnsemble(JointlyTrained):
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.weight_decay = weight_decay
+        self.categorical_features = categorical_features
         self.scale = scale
         self.clip = clip
         self.monotonic_cst = monotonic_cst
@@ -186,6 +188,7 @@ class NeuralNetwork(JointlyTrained):
         max_epochs: int | None = None,
         batch_size: int | None = None,
         weight_decay: float = 1e-4,
+        categorical_features: Any = "from_dtype",
         scale: str = "auto",
         clip: float | None = 4.0,
         monotonic_cst: ArrayLike | None = None,
@@ -209,6 +212,7 @@ class NeuralNetwork(JointlyTrained):
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.weight_decay = weight_decay
+        self.categorical_features = categorical_features
         self.scale = scale
         self.clip = clip
         self.monotonic_cst = monotonic_cst

@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
 
 from gce.streams import name_of_rows
 
@@ -23,6 +31,31 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 #: Folds of ``cv="auto"``, by the measurement in benchmarks/results/defaults.md.
 AUTO_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a fit, those of weight 0 left out.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Coded columns.
+    target : array of shape (n, k)
+    codes : array of shape (n,) or None
+        Classes, to stratify by.
+    weight : array of shape (n,)
+    kept : array of shape (n,)
+        Where the rows stood in the caller's table: an iterable's indices count there.
+    groups : array of shape (n,) or None
+    """
+
+    X: Array
+    target: Array
+    codes: NDArray[np.intp] | None
+    weight: Array
+    kept: NDArray[np.intp]
+    groups: NDArray[Any] | None
 
 
 @dataclass(frozen=True)
@@ -65,37 +98,54 @@ def with_validation(X: Array, weight: Array, X_val: Array, weight_val: Array) ->
     return Members(train[None], held_out[None], (name_of_rows(X_val),))
 
 
-def splits_for(
-    cv: Any, fraction: float | None, X: Array, codes: NDArray[np.intp] | None, kept: NDArray[np.intp], seed: int
-) -> list[Split]:
+def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[Split]:
     """The splits that ``cv`` asks for.
 
     Parameters
     ----------
     cv : None, "auto", int, splitter or iterable of (train, test)
         None: one hold-out of ``fraction`` of the rows (nothing held out where that is None).
-    X : array of shape (n, d)
-        Rows with a positive weight.
-    codes : array of shape (n,) or None
-        Classes to stratify by.
-    kept : array of shape (n,)
-        Where the rows stood in the caller's table: an iterable's indices count there.
+    fraction : float or None
+    rows : Rows
     seed : int
     """
+    X, codes, groups = rows.X, rows.codes, rows.groups
     everything = [(np.arange(len(X)), np.arange(0))]
+    automatic = isinstance(cv, str) and cv == "auto"
+    whole = isinstance(cv, Integral) and not isinstance(cv, bool)
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        y = rows.target if codes is None else codes
+        return [(np.asarray(a), np.asarray(b)) for a, b in cv.split(X, np.squeeze(y), groups)]
+    if groups is not None and (cv is None or automatic or whole):
+        return _grouped(cv, fraction, rows, seed)
     if cv is None:
         return _hold_out(fraction, X, codes, seed) if fraction is not None else everything
-    if isinstance(cv, str) and cv == "auto":
+    if automatic:
         return _auto(X, codes, seed) or everything
-    if isinstance(cv, Integral) and not isinstance(cv, bool):
+    if whole:
         return _folds(int(cv), X, codes, seed)
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        return [(np.asarray(a), np.asarray(b)) for a, b in cv.split(X, codes)]
     if isinstance(cv, Iterable) and not isinstance(cv, str):
-        return [_moved(learn, test, kept) for learn, test in cv]
+        if groups is not None:
+            raise ValueError("groups and a list of splits both say what to hold out: give one of them")
+        return [_moved(learn, test, rows.kept) for learn, test in cv]
     raise ValueError(
         f"cv must be None, 'auto', an int, a scikit-learn splitter or an iterable of (train, test), got {cv!r}"
     )
+
+
+def _grouped(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[Split]:
+    """Folds, or one hold-out, that keep groups whole."""
+    X, codes, groups = rows.X, rows.codes, rows.groups
+    if cv is None:
+        if fraction is None:
+            raise ValueError("groups are for held-out rows, and validation_fraction=None holds out nothing")
+        return list(GroupShuffleSplit(1, test_size=fraction, random_state=seed).split(X, codes, groups))
+    several = len(np.unique(groups))
+    folds = min(AUTO_FOLDS, several) if isinstance(cv, str) else int(cv)
+    if not 2 <= folds <= several:
+        raise ValueError(f"cv={cv!r} needs at least 2 groups, and no more folds than groups, got {several} groups")
+    kind = GroupKFold if codes is None else StratifiedGroupKFold
+    return list(kind(folds, shuffle=True, random_state=seed).split(X, codes, groups))
 
 
 def _hold_out(fraction: float, X: Array, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from inspect import Signature, signature
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from gce.base import Array, ConvexModel
+from gce.calibration import HeldOut, best_temperature, residual_range, spread_residuals
 from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss
 from gce.scoring import class_codes, scores
-from gce.settings import look_up
+from gce.settings import check_number, look_up
 from gce.table import one_hot
 
 
@@ -62,6 +65,39 @@ class Regression(RegressorMixin, ConvexModel):
         """Predict the target, ``(n,)`` or ``(n, k)`` as ``y`` was given."""
         return self._answer(self._scores(X))
 
+    def _calibrate(self, rows: HeldOut) -> None:
+        answered = HeldOut(self.loss_.predict(rows.pred), rows.y, rows.weight)
+        self.residuals_ = spread_residuals(answered)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
+        """Between which numbers the target lies, with probability ``coverage``, by split-conformal prediction.
+
+        The residuals of rows that were held out (each member's own, where there are several) say how far targets lie
+        from predictions. The promise is for rows like those of the fit, on average over rows and not for each row by
+        itself. It is exact for one member and rows that stopping did not look at; here the same rows chose the
+        stopping round, and members are averaged, which predicts better than a member does.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        coverage : float, default=0.9
+
+        Returns
+        -------
+        array of shape (n, 2), or (n, k, 2) for several targets
+            Lower and upper ends; infinite where there are too few held-out rows for so high a coverage.
+        """
+        if not 0 < check_number("coverage", coverage, 0) < 1:
+            raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
+        mean = self.loss_.predict(self._scores(X)).cpu().numpy()
+        if len(self.residuals_) == 0:
+            raise ValueError(
+                "an interval needs rows that were held out, and this fit held out none: use cv or validation_fraction"
+            )
+        low, high = residual_range(self.residuals_, coverage)
+        ends = np.stack([mean + low, mean + high], -1)
+        return ends[:, 0] if self._one_dimensional else ends
+
     def _answer(self, pred: Tensor) -> Array:
         answer = self.loss_.predict(pred).cpu().numpy()
         return answer[:, 0] if self._one_dimensional else answer
@@ -69,6 +105,25 @@ class Regression(RegressorMixin, ConvexModel):
 
 class Classification(ClassifierMixin, ConvexModel):
     """Classes, two or more."""
+
+    def __init__(
+        self, *, class_weight: Mapping[Any, float] | str | None = None, temperature: float | str = "auto", **others: Any
+    ) -> None:
+        super().__init__(**others)
+        self.class_weight = class_weight
+        self.temperature = temperature
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Show every parameter in the signature: those of the way of learning, then those of the task."""
+        super().__init_subclass__(**given)
+        own = list(signature(Classification.__init__).parameters.values())[1:-1]
+        way = next((base for base in cls.__mro__ if "__init__" in vars(base) and base is not Classification), object)
+        learned = [p for p in signature(way).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        cls.__signature__ = Signature([*learned, *own])  # type: ignore[attr-defined]
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(signature(cls).parameters)
 
     def _encode_y(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
         check_classification_targets(y)
@@ -104,14 +159,50 @@ class Classification(ClassifierMixin, ConvexModel):
     def _default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
         return torch.full_like(offset, 10.0)
 
+    def _factors(self, target: Array, weight: Array) -> Array | float:
+        if self.class_weight is None:
+            return 1.0
+        codes = target[:, 0].astype(np.intp) if target.shape[1] == 1 else target.argmax(1)
+        return self._class_factors(codes, weight)[codes]
+
+    def _class_factors(self, codes: NDArray[np.intp], weight: Array) -> Array:
+        """What a row of each class counts, ``(classes,)``."""
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(f"class_weight must be 'balanced', a dict or None, got {self.class_weight!r}")
+            total = np.bincount(codes, weight, minlength=len(self.classes_))
+            return np.where(total > 0, total.sum() / (len(self.classes_) * np.where(total > 0, total, 1.0)), 1.0)
+        assert self.class_weight is not None
+        unknown = [label for label in self.class_weight if label not in self.classes_]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown}, which are not among the classes {self.classes_.tolist()}")
+        factors = np.array([self.class_weight.get(label, 1.0) for label in self.classes_.tolist()], dtype=np.float64)
+        if not (np.isfinite(factors) & (factors > 0)).all():
+            raise ValueError(f"class weights must be positive numbers, got {self.class_weight!r}")
+        return factors
+
+    def _calibrate(self, rows: HeldOut) -> None:
+        if self.temperature == "auto":
+            known = isinstance(self.loss_, Logistic | CrossEntropy) and len(rows.y) > 0
+            self.temperature_ = best_temperature(self.loss_, rows) if known else 1.0
+        else:
+            self.temperature_ = float(self.temperature)
+
+    def _check_table(self) -> None:
+        super()._check_table()
+        if self.temperature != "auto" and not check_number("temperature", self.temperature, 0) > 0:
+            raise ValueError(f"temperature must be 'auto' or positive, got {self.temperature!r}")
+
     def decision_function(self, X: Any) -> Array:
         """Raw scores: ``(n,)`` log-odds of ``classes_[1]`` for two classes, ``(n, k)`` for more."""
         return scores(self._scores(X))
 
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, ``(n, classes)``."""
-        pred = self._scores(X)
-        return self.loss_.predict(pred).cpu().numpy()
+        """Class probabilities, ``(n, classes)``, at the temperature that held-out rows ask for."""
+        return self._probabilities(self._scores(X))
+
+    def _probabilities(self, pred: Tensor) -> Array:
+        return self.loss_.predict(pred / self.temperature_).cpu().numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row, ``(n,)``."""

@@ -1,4 +1,4 @@
-"""What users have, as tensors: columns scaled, targets encoded."""
+"""Numbers scaled: each column by its own spread, by a robust one, or all by one; far values drawn in."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from gce import native
 Array = NDArray[np.float64]
 
 _ROWS_AT_ONCE = 512
+#: From the first to the third quartile of a normal distribution of spread 1.
+_QUARTILES = 1.3489795
 
 
 @dataclass(frozen=True)
@@ -35,27 +37,35 @@ class Standardizer:
 
     @classmethod
     def fit(cls, X: Array, weight: Array, clip: float, scale: str) -> Standardizer:
-        """Learn from rows ``(n, d)`` with weights ``(n,)``; a column without spread is only centred.
+        """Learn from rows ``(n, d)`` with weights ``(n,)``; gaps (NaN) do not count, a column without spread is only
+        centred.
 
         ``scale="each"`` divides each column by its own spread, ``"common"`` all by one number, as the paper does for
         images: columns that share a unit (pixels, coordinates, answers on one scale) then keep their relative spread,
         where their own would make the rarest pixel as loud as the most telling one. ``"auto"`` looks at their ranges.
+        ``"robust"`` takes medians and quartiles in place of means and spreads.
         """
-        share = weight / weight.sum()
-        mean = share @ X
-        spread = np.sqrt(share @ np.square(X - mean))
+        mean, spread = _moments(X, weight)
         varies = spread > 1e-9 * np.maximum(1.0, np.abs(mean))
-        if varies.any() and (scale == "common" or (scale == "auto" and share_a_unit(np.ptp(X[:, varies], axis=0)))):
+        if scale == "robust":
+            low, centre, high = (weighted_quantiles(X, weight, q) for q in (0.25, 0.5, 0.75))
+            width = (high - low) / _QUARTILES
+            # most values are one value: its neighbours say nothing about the rest
+            return cls(np.where(width > 0, centre, mean), np.where(width > 0, width, np.where(varies, spread, 1.0)), clip)
+        if varies.any() and (scale == "common" or (scale == "auto" and share_a_unit(_ranges(X[:, varies])))):
             return cls(mean, np.full_like(mean, np.sqrt(np.square(spread[varies]).mean())), clip)
         return cls(mean, np.where(varies, spread, 1.0), clip)
 
     def transform(self, X: Array) -> Array:
-        """Scale rows ``(n, d)``."""
+        """Scale rows ``(n, d)``; a gap becomes the centre."""
+        gaps = np.isnan(X)
+        if gaps.any():
+            X = np.where(gaps, self.mean, X)
         out, factor, passes = np.empty(X.shape), 1 / self.scale, native.passes()
         if passes is None or np.isinf(self.clip):
             for first in range(0, len(X), _ROWS_AT_ONCE):
                 rows = slice(first, first + _ROWS_AT_ONCE)
-                out[rows] = self._squeezed((X[rows] - self.mean) * factor)
+                out[rows] = self.squeezed((X[rows] - self.mean) * factor)
             return out
         threads = min(native.threads(), 1 + 8 * X.size // native.WORTH_A_THREAD)
         ends = [len(X) * i // threads for i in range(threads + 1)]
@@ -63,7 +73,8 @@ class Standardizer:
             run([partial(passes.scaled, X, self.mean, factor, self.clip, out, *part) for part in pairwise(ends)])
         return out
 
-    def _squeezed(self, z: Array) -> Array:
+    def squeezed(self, z: Array) -> Array:
+        """Far values drawn in."""
         if np.isinf(self.clip):
             return z
         # beyond 1e9 clips the answer is the clip to the last bit, and fourth powers would overflow at last
@@ -76,8 +87,31 @@ def share_a_unit(width: Array) -> bool:
     return bool(np.quantile(width, 0.9) <= 2 * np.median(width))
 
 
-def one_hot(codes: NDArray[np.intp], classes: int) -> Array:
-    """Class codes ``(n,)`` as targets: one 0/1 column for two classes, a column each for more."""
-    if classes == 2:
-        return codes[:, None].astype(np.float64)
-    return np.eye(classes)[codes]
+def weighted_quantiles(X: Array, weight: Array, q: float) -> Array:
+    """Of each column ``(n, d)`` the least value with a share ``q`` of the weight at or below it; gaps do not count.
+
+    A row of weight 2 counts as two rows. A column that is all gaps has 0.
+    """
+    order = np.argsort(X, axis=0)  # NaN last
+    ordered = np.take_along_axis(X, order, 0)
+    known = np.where(np.isnan(ordered), 0.0, weight[order])
+    total = known.sum(0)
+    # sums of weights round, and a quantile must not jump by that
+    reached = np.cumsum(known, 0) >= q * total * (1 - 1e-12)
+    return np.nan_to_num(np.take_along_axis(ordered, reached.argmax(0)[None], 0)[0])
+
+
+def _moments(X: Array, weight: Array) -> tuple[Array, Array]:
+    """Weighted means and spreads of columns, ``(d,)`` each; gaps do not count."""
+    if not np.isnan(X).any():
+        share = weight / weight.sum()
+        mean = share @ X
+        return mean, np.sqrt(share @ np.square(X - mean))
+    known = np.where(np.isnan(X), 0.0, weight[:, None])
+    shares = known / np.maximum(known.sum(0), np.finfo(float).tiny)
+    mean = (shares * np.nan_to_num(X)).sum(0)
+    return mean, np.sqrt((shares * np.square(np.nan_to_num(X - mean))).sum(0))
+
+
+def _ranges(X: Array) -> Array:
+    return np.nanmax(X, axis=0) - np.nanmin(X, axis=0)

@@ -1,0 +1,75 @@
+"""What rows that were held out say about answers: a temperature for probabilities, residuals for intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from torch import Tensor
+
+from gce.losses import Loss
+
+Array = NDArray[np.float64]
+
+#: Temperatures that are looked at, and the least relative gain of log-loss that is worth one.
+_COLDEST, _HOTTEST, _WORTH = 0.1, 10.0, 1e-6
+#: Residuals that are kept of each output.
+_KEPT = 10_001
+
+
+class HeldOut(NamedTuple):
+    """Raw scores ``(h, k)`` on rows that were not learned from, with targets ``(h, k)`` and weights ``(h,)``."""
+
+    pred: Tensor
+    y: Tensor
+    weight: Tensor
+
+
+def best_temperature(loss: Loss, rows: HeldOut) -> float:
+    """The temperature that makes the held-out loss of ``pred / temperature`` least; 1 where none lowers it.
+
+    The loss is convex in ``1 / temperature``, so that a search on a bounded interval finds its least value.
+    """
+    share = rows.weight / rows.weight.sum()
+
+    def risk(inverse: float) -> float:
+        return float(share @ loss.value(rows.pred * inverse, rows.y))
+
+    found = minimize_scalar(risk, bounds=(1 / _HOTTEST, 1 / _COLDEST), method="bounded", options={"xatol": 1e-6})
+    plain = risk(1.0)
+    return 1 / float(found.x) if found.fun < plain - _WORTH * abs(plain) else 1.0
+
+
+def spread_residuals(rows: HeldOut) -> Array:
+    """Sorted residuals ``y - pred`` of each output, ``(r, k)``: the weighted order statistics that intervals ask for.
+
+    Of more than ten thousand, evenly spread ones are kept, the outer ones always.
+    """
+    residual = (rows.y - rows.pred).cpu().numpy()
+    weight = rows.weight.cpu().numpy()
+    kept = min(len(residual), _KEPT)
+    levels = np.arange(1, kept + 1) / kept
+    columns = []
+    for one in residual.T:
+        order = np.argsort(one, kind="stable")
+        reached = np.cumsum(weight[order]) / weight.sum()
+        columns.append(one[order][np.searchsorted(reached, levels - 1e-12).clip(max=len(one) - 1)])
+    return np.stack(columns, 1)
+
+
+def residual_range(residuals: Array, coverage: float) -> tuple[Array, Array]:
+    """The residuals ``(k,)`` between which a new one lies with the given probability, at least.
+
+    Were the rows exchangeable with those held out, a new residual would be equally likely in each of the ``r + 1`` gaps
+    between the ``r`` sorted ones: leaving out ``floor((r + 1) (1 - coverage) / 2)`` gaps on either side is enough. Too
+    few residuals for that give infinite ends.
+    """
+    r = len(residuals)
+    out = math.floor((r + 1) * (1 - coverage) / 2 + 1e-9)
+    if out == 0:
+        infinite = np.full(residuals.shape[1], np.inf)
+        return -infinite, infinite
+    return residuals[out - 1], residuals[r - out]

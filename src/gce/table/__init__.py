@@ -1,0 +1,9 @@
+"""What users have, as numbers: frames read, categories coded, gaps marked, columns scaled, targets encoded."""
+
+from gce.table.scaling import Standardizer
+from gce.table.schema import Column, Schema
+from gce.table.sheet import Sheet, is_tabular, read
+from gce.table.table import Table
+from gce.table.targets import as_targets, one_hot
+
+__all__ = ["Column", "Schema", "Sheet", "Standardizer", "Table", "as_targets", "is_tabular", "one_hot", "read"]

@@ -1,0 +1,108 @@
+"""From coded columns to what networks see: numbers scaled, gaps marked, categories as 0/1 columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gce.table.scaling import Standardizer
+from gce.table.schema import OTHER, Schema
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+#: Flags are divided by this power of their spread: 0 leaves 0 and 1 apart by 1, 1 gives each flag a variance of 1.
+FLAG_POWER = 1.0
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Coded columns ``(n, d)`` to inputs ``(n, d')``: the scaled numbers first, then flags.
+
+    A gap in a number becomes that column's centre. A flag says whether a column has a certain code, or is missing; its
+    two values have mean 0 over the rows of the fit. The flags of a category that the fit never saw are all 0: it counts
+    as an average one.
+
+    Parameters
+    ----------
+    numbers : array of shape (p,)
+        Columns that are scaled.
+    scaling : Standardizer
+        Of these columns.
+    flagged : array of shape (q,)
+        The column of each flag.
+    codes : array of shape (q,)
+        Its code; NaN: missing.
+    on, off : array of shape (q,)
+        Its values where it holds and where it does not.
+    """
+
+    numbers: Places
+    scaling: Standardizer
+    flagged: Places
+    codes: Array
+    on: Array
+    off: Array
+
+    @classmethod
+    def learn(cls, X: Array, weight: Array, schema: Schema, scale: str, clip: float) -> Encoder:
+        """Learn from coded rows ``(n, d)`` with weights ``(n,)``."""
+        share = weight / weight.sum()
+        numbers = schema.of_kind("number")
+        flags: list[tuple[int, float, float]] = []
+        for j, column in enumerate(schema.columns):
+            if column.kind == "number":
+                found = [(np.nan, share[np.isnan(X[:, j])].sum())]
+            else:
+                found = _shares(X[:, j], share)
+                # of two states one says it all
+                found = found[1:] if len(found) == 2 else found
+            flags += [(j, code, part) for code, part in found if 0 < part < 1 - 1e-12]
+        columns = np.array([j for j, *_ in flags], dtype=np.intp)
+        codes, parts = (np.array([flag[i] for flag in flags], dtype=np.float64) for i in (1, 2))
+        scaled = X if len(numbers) == X.shape[1] else np.ascontiguousarray(X[:, numbers])
+        scaling, spread = Standardizer.fit(scaled, weight, clip, scale), (parts * (1 - parts)) ** (FLAG_POWER / 2)
+        on, off = (scaling.squeezed(value / spread) for value in (1 - parts, -parts))
+        return cls(numbers, scaling, columns, codes, on, off)
+
+    @property
+    def width(self) -> int:
+        """How many inputs a row becomes."""
+        return len(self.numbers) + len(self.flagged)
+
+    def transform(self, X: Array) -> Array:
+        """Encode coded rows ``(n, d)``."""
+        numbers = X if len(self.numbers) == X.shape[1] else np.ascontiguousarray(X[:, self.numbers])
+        scaled = self.scaling.transform(numbers)
+        if len(self.flagged) == 0:
+            return scaled
+        return np.concatenate([scaled, self._flags(X)], axis=1)
+
+    def _flags(self, X: Array) -> Array:
+        out = np.empty((len(X), len(self.flagged)))
+        for j, (first, last) in self._runs.items():
+            column, codes = X[:, j, None], self.codes[first:last]
+            hit = np.where(np.isnan(codes), np.isnan(column), column == codes)
+            out[:, first:last] = np.where(hit, self.on[first:last], self.off[first:last])
+            if OTHER not in codes:
+                out[X[:, j] == OTHER, first:last] = 0.0
+        return out
+
+    @cached_property
+    def _runs(self) -> dict[int, tuple[int, int]]:
+        """Where each column's flags stand, as (first, last)."""
+        ends = {}
+        for j in np.unique(self.flagged):
+            places = np.flatnonzero(self.flagged == j)
+            ends[int(j)] = (int(places[0]), int(places[-1]) + 1)
+        return ends
+
+
+def _shares(column: Array, share: Array) -> list[tuple[float, float]]:
+    """Each code of a column with its share of the rows; the missing ones last."""
+    found = [(float(code), float(share[column == code].sum())) for code in np.unique(column[~np.isnan(column)])]
+    missing = float(share[np.isnan(column)].sum())
+    return [*found, (np.nan, missing)] if missing > 0 else found

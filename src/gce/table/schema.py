@@ -1,0 +1,149 @@
+"""Which columns are numbers and which are categories, and the codes of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gce.table.sheet import Kind, Sheet, Values
+
+Array = NDArray[np.float64]
+Level = str | int | float | bool
+
+#: The code of a category that has none: it was rare in the fit, or not there.
+OTHER = -1
+#: Levels of a column that get a code, and the least share of all rows each of them must have.
+MOST_LEVELS, LEAST_SHARE = 100, 1 / 2000
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column as a fit found it.
+
+    Parameters
+    ----------
+    name : str
+    kind : {"number", "boolean", "category"}
+    levels : tuple
+        Of a category: the values with a code, which is their place; all others share the code -1.
+    """
+
+    name: str
+    kind: Kind
+    levels: tuple[Level, ...] = ()
+
+    def code(self, kind: Kind, column: Array | Values) -> Array:
+        """A column as numbers ``(n,)``: itself, or codes; NaN where it is missing."""
+        if self.kind == "category":
+            return self._codes(column)
+        if kind != "category":
+            return column.astype(np.float64, copy=False)
+        known = [value for value in column if value is not None]
+        if known:
+            raise ValueError(
+                f"column {self.name!r} held {self.kind}s when the model was fitted and holds {known[0]!r} now"
+            )
+        return np.full(len(column), np.nan)
+
+    def _codes(self, column: Array | Values) -> Array:
+        if column.dtype != object:
+            missing, values = np.isnan(column.astype(np.float64)), column.tolist()
+        else:
+            missing, values = np.array([value is None for value in column]), column.tolist()
+        known = next((value for value, gap in zip(values, missing, strict=True) if not gap), None)
+        if known is not None and self.levels and isinstance(known, str) != isinstance(self.levels[0], str):
+            raise ValueError(
+                f"column {self.name!r} held categories such as {self.levels[0]!r} when the model was fitted and holds "
+                f"{known!r} now: give it the same type"
+            )
+        place = {level: code for code, level in enumerate(self.levels)}
+        codes = np.array([place.get(value, OTHER) for value in values], dtype=np.float64)
+        codes[missing] = np.nan
+        return codes
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a fit.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+    """
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def learn(cls, sheet: Sheet, weight: Array, categorical: Any) -> Schema:
+        """Learn from a sheet with row weights ``(n,)``; ``categorical`` names columns that are categories whatever
+        their type.
+        """
+        chosen = chosen_columns(categorical, sheet.names)
+        share = weight / weight.sum()
+        return cls(
+            tuple(
+                Column(name, "category", _levels(column, share))
+                if kind == "category" or (j in chosen and kind != "boolean")
+                else Column(name, kind)
+                for j, (name, kind, column) in enumerate(zip(sheet.names, sheet.kinds, sheet.columns, strict=True))
+            )
+        )
+
+    def code(self, sheet: Sheet) -> Array:
+        """A sheet as numbers, ``(n, d)``: categories by their codes, NaN for what is missing."""
+        if sheet.matrix is not None and all(column.kind != "category" for column in self.columns):
+            return sheet.matrix
+        parts = zip(self.columns, sheet.kinds, sheet.columns, strict=True)
+        return np.column_stack([column.code(kind, values) for column, kind, values in parts])
+
+    def of_kind(self, *kinds: Kind) -> NDArray[np.intp]:
+        """Where the columns of some kinds stand."""
+        return np.array([j for j, column in enumerate(self.columns) if column.kind in kinds], dtype=np.intp)
+
+
+def chosen_columns(given: Any, names: Sequence[str]) -> set[int]:
+    """Columns that a user lists by name, place or mask; none for "from_dtype"."""
+    if isinstance(given, str):
+        if given != "from_dtype":
+            raise ValueError(
+                f"categorical_features must be 'from_dtype' or a list of names, places or booleans, got {given!r}"
+            )
+        return set()
+    return set() if given is None else _places("categorical_features", given, names)
+
+
+def _places(what: str, given: ArrayLike, names: Sequence[str]) -> set[int]:
+    listed = np.asarray(given)
+    if listed.dtype == bool:
+        if listed.shape != (len(names),):
+            raise ValueError(f"{what} as booleans must be one a column, {len(names)}, got shape {listed.shape}")
+        return set(np.flatnonzero(listed).tolist())
+    places = set()
+    for item in listed.tolist():
+        if isinstance(item, str):
+            if item not in names:
+                raise ValueError(f"{what} names the column {item!r}, which X does not have: it has {_some(names)}")
+            places.add(list(names).index(item))
+        elif isinstance(item, int) and 0 <= item < len(names):
+            places.add(item)
+        else:
+            raise ValueError(f"{what} has {item!r}: give names, places from 0 to {len(names) - 1}, or booleans")
+    return places
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+
+
+def _levels(column: Array | Values, share: Array) -> tuple[Level, ...]:
+    """The levels that get a code: the most frequent ones, in their natural order."""
+    total: dict[Level, float] = {}
+    for value, part in zip(column.tolist(), share.tolist(), strict=True):
+        if value is not None and value == value:
+            total[value] = total.get(value, 0.0) + part
+    frequent = sorted(total, key=lambda level: (-round(total[level], 12), level))[:MOST_LEVELS]
+    return tuple(sorted(level for level in frequent if total[level] >= LEAST_SHARE * (1 - 1e-9)))

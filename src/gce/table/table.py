@@ -1,0 +1,119 @@
+"""``model.table_``: how a fit read its columns, and how it reads new rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gce.table.encoder import Encoder
+from gce.table.scaling import Standardizer
+from gce.table.schema import Column, Schema
+from gce.table.sheet import Sheet
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A fit's columns, in two steps: values to codes, codes to inputs of networks.
+
+    Parameters
+    ----------
+    schema : Schema
+    encoder : Encoder
+    """
+
+    schema: Schema
+    encoder: Encoder
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Each column's name, kind and levels."""
+        return self.schema.columns
+
+    @property
+    def width(self) -> int:
+        """Inputs of a network."""
+        return self.encoder.width
+
+    def coded(self, sheet: Sheet) -> Array:
+        """A user's rows as numbers, ``(n, d)``: categories by codes, -1 for one without a code, NaN for a gap."""
+        return self.schema.code(sheet)
+
+    def transform(self, X: Array) -> Array:
+        """Coded rows ``(n, d)`` as inputs ``(n, width)``."""
+        return self.encoder.transform(X)
+
+    def get_feature_names_out(self) -> list[str]:
+        """A name for each input: the column's, with ``=level`` or ``is missing`` for flags."""
+        names = [self.columns[j].name for j in self.encoder.numbers]
+        for j, code in zip(self.encoder.flagged.tolist(), self.encoder.codes.tolist(), strict=True):
+            column = self.columns[j]
+            if np.isnan(code):
+                names.append(f"{column.name} is missing")
+            elif code < 0:
+                names.append(f"{column.name}=(other)")
+            else:
+                level = column.levels[int(code)] if column.kind == "category" else bool(code)
+                names.append(f"{column.name}={level}")
+        return names
+
+    def signs(self, monotone: ArrayLike) -> NDArray[np.int64]:
+        """Signs of columns ``(d,)`` as signs of inputs ``(width,)``: scaling keeps an order, flags are free."""
+        by_column = np.asarray(monotone, dtype=np.int64)
+        return np.concatenate([by_column[self.encoder.numbers], np.zeros(len(self.encoder.flagged), dtype=np.int64)])
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything in it, as JSON values and arrays."""
+        own, scaling = self.encoder, self.encoder.scaling
+        meta = {"columns": [asdict(column) for column in self.columns], "clip": scaling.clip if np.isfinite(scaling.clip) else None}
+        arrays = {name: getattr(own, name) for name in ("numbers", "flagged", "codes", "on", "off")}
+        return meta, {**arrays, "mean": scaling.mean, "scale": scaling.scale}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Table:
+        """A table from its state; what does not fit together is refused."""
+        columns = tuple(Column(c["name"], c["kind"], tuple(c["levels"])) for c in meta["columns"])
+        scaling = Standardizer(arrays["mean"], arrays["scale"], np.inf if meta["clip"] is None else float(meta["clip"]))
+        encoder = Encoder(arrays["numbers"], scaling, arrays["flagged"], arrays["codes"], arrays["on"], arrays["off"])
+        table = cls(Schema(columns), encoder)
+        table._check()
+        return table
+
+    def _check(self) -> None:
+        own, d = self.encoder, len(self.columns)
+        kinds = {column.kind for column in self.columns}
+        sound = (
+            kinds <= {"number", "boolean", "category"}
+            and own.numbers.dtype == own.flagged.dtype == np.intp
+            and np.array_equal(own.numbers, self.schema.of_kind("number"))
+            and own.scaling.mean.shape == own.scaling.scale.shape == own.numbers.shape
+            and own.flagged.ndim == 1
+            and own.flagged.shape == own.codes.shape == own.on.shape == own.off.shape
+            and bool(((own.flagged >= 0) & (own.flagged < d)).all())
+            and bool((np.diff(own.flagged) >= 0).all())
+            and bool(np.isfinite(own.scaling.mean).all() and (own.scaling.scale > 0).all() and np.isfinite(own.scaling.scale).all())
+            and own.scaling.clip > 0
+            and bool(np.isfinite(own.on).all() and np.isfinite(own.off).all())
+        )
+        if not sound or any(self._beyond(j, code) for j, code in zip(own.flagged, own.codes, strict=True)):
+            raise ValueError("the table's parts do not fit together")
+
+    def _beyond(self, j: int, code: float) -> bool:
+        """Whether a flag's code is none of its column's."""
+        column = self.columns[j]
+        last = {"number": -1, "boolean": 1, "category": len(column.levels) - 1}[column.kind]
+        least = 0 if column.kind == "boolean" else -1
+        return not np.isnan(code) and (column.kind == "number" or code != int(code) or not least <= code <= last)
+
+    def __repr__(self) -> str:
+        count = Counter(column.kind for column in self.columns)
+        words = {"number": "numbers", "boolean": "booleans", "category": "categories"}
+        named = ((count[kind], kind if count[kind] == 1 else word) for kind, word in words.items())
+        parts = ", ".join(f"{number} {word}" for number, word in named if number)
+        gaps = int(np.isnan(self.encoder.codes).sum())
+        return f"<Table: {len(self.columns)} columns ({parts}; {gaps} with gaps) as {self.width} inputs>"
