@@ -38,6 +38,9 @@ VARIANTS: dict[str, tuple[str, float | None, float]] = {
     "robust, clip 3": ("robust", 3.0, 1.0),
     "auto, clip 4, flags 0/1": ("auto", 4.0, 0.0),
     "robust, clip 4, flags 0/1": ("robust", 4.0, 0.0),
+    "narrow, clip 4": ("robust", 4.0, 0.0),
+    "auto narrow, clip 4": ("auto-robust", 4.0, 0.0),
+    "narrow, clip 3": ("robust", 3.0, 0.0),
 }
 WITH_CATEGORIES = ("adult", "diamonds")
 

@@ -175,7 +175,7 @@ class ConvexModel(Support, BaseEstimator):
     def _check_table(self) -> None:
         if self.clip is not None and not check_number("clip", self.clip, 0) > 0:
             raise ValueError(f"clip must be positive or None, got {self.clip!r}")
-        if self.scale not in ("auto", "each", "common", "robust"):
+        if self.scale not in ("auto", "each", "common", "robust", "auto-robust"):
             raise ValueError(f"scale must be 'auto', 'each', 'common' or 'robust', got {self.scale!r}")
         find_device(self.device)
 

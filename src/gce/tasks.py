@@ -114,16 +114,17 @@ class Classification(ClassifierMixin, ConvexModel):
         self.temperature = temperature
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """Show every parameter in the signature: those of the way of learning, then those of the task."""
+        """Give a classifier one signature, as scikit-learn reads it: parameters of the way of learning, then these."""
         super().__init_subclass__(**given)
-        own = list(signature(Classification.__init__).parameters.values())[1:-1]
         way = next((base for base in cls.__mro__ if "__init__" in vars(base) and base is not Classification), object)
+        this, *own, _ = signature(Classification.__init__).parameters.values()
         learned = [p for p in signature(way).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        cls.__signature__ = Signature([*learned, *own])  # type: ignore[attr-defined]
 
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        return sorted(signature(cls).parameters)
+        def init(self: Classification, **parameters: Any) -> None:
+            Classification.__init__(self, **parameters)
+
+        init.__signature__ = Signature([this, *learned, *own])  # type: ignore[attr-defined]
+        cls.__init__ = init  # type: ignore[method-assign]
 
     def _encode_y(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
         check_classification_targets(y)

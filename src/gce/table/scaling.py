@@ -43,18 +43,21 @@ class Standardizer:
         ``scale="each"`` divides each column by its own spread, ``"common"`` all by one number, as the paper does for
         images: columns that share a unit (pixels, coordinates, answers on one scale) then keep their relative spread,
         where their own would make the rarest pixel as loud as the most telling one. ``"auto"`` looks at their ranges.
-        ``"robust"`` takes medians and quartiles in place of means and spreads.
+        ``"robust"`` takes the quartiles' distance where it is narrower than the spread, that is where a few far values
+        make the spread: the bulk then fills the same range as that of other columns.
         """
         mean, spread = _moments(X, weight)
         varies = spread > 1e-9 * np.maximum(1.0, np.abs(mean))
-        if scale == "robust":
-            low, centre, high = (weighted_quantiles(X, weight, q) for q in (0.25, 0.5, 0.75))
-            width = (high - low) / _QUARTILES
-            # most values are one value: its neighbours say nothing about the rest
-            return cls(np.where(width > 0, centre, mean), np.where(width > 0, width, np.where(varies, spread, 1.0)), clip)
-        if varies.any() and (scale == "common" or (scale == "auto" and share_a_unit(_ranges(X[:, varies])))):
+        one_unit = varies.any() and scale in ("auto", "auto-robust") and share_a_unit(_ranges(X[:, varies]))
+        if varies.any() and (scale == "common" or one_unit):
             return cls(mean, np.full_like(mean, np.sqrt(np.square(spread[varies]).mean())), clip)
-        return cls(mean, np.where(varies, spread, 1.0), clip)
+        spread = np.where(varies, spread, 1.0)
+        if scale in ("robust", "auto-robust"):
+            low, middle, high = (weighted_quantiles(X, weight, q) for q in (0.25, 0.5, 0.75))
+            width = (high - low) / _QUARTILES
+            narrower = varies & (width > 1e-9 * spread) & (width < spread)
+            return cls(np.where(narrower, middle, mean), np.where(narrower, width, spread), clip)
+        return cls(mean, spread, clip)
 
     def transform(self, X: Array) -> Array:
         """Scale rows ``(n, d)``; a gap becomes the centre."""
