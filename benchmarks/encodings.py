@@ -98,10 +98,8 @@ def report(lines: dict[tuple[str, str, int], dict[str, Any]], machine: str) -> s
     out += ["|---|" + "---:|" * len(CLASSES)]
     for variant in VARIANTS:
         some = [[lines[n, variant, s] for s in seeds if (n, variant, s) in lines] for n in CLASSES]
-        cells = [
-            f"{np.mean([x['log_loss_raw'] for x in own]):.4f} to {np.mean([x['log_loss'] for x in own]):.4f}" if own else ""
-            for own in some
-        ]
+        pairs = [[np.mean([line[key] for line in own]) for key in ("log_loss_raw", "log_loss")] for own in some if own]
+        cells = [f"{plain:.4f} to {tempered:.4f}" for plain, tempered in pairs]
         out.append(f"| {variant} | {' | '.join(cells)} |")
     return "\n".join(out) + "\n"
 

@@ -30,7 +30,6 @@ def changed(array, value):
 
 
 CASES = [
-    (GCERegressor(), (changed(X, np.nan), y), {}, "NaN"),
     (GCERegressor(), (changed(X, np.inf), y), {}, "infinity"),
     (GCERegressor(), (X, changed(y, np.nan)), {}, "y contains NaN"),
     (GCERegressor(), (X, changed(y, np.inf)), {}, "y contains infinity"),
@@ -58,7 +57,21 @@ CASES = [
     (GCERegressor(max_iter=2.5), (X, y), {}, "max_iter must be an integer"),
     (GCERegressor(n_iter_no_change=0), (X, y), {}, "n_iter_no_change must be"),
     (GCERegressor(tol=-1), (X, y), {}, "tol must be a number of at least 0"),
-    (GCERegressor(scale="robust"), (X, y), {}, "scale must be 'auto', 'each' or 'common', got 'robust'"),
+    (GCERegressor(scale="wide"), (X, y), {}, "scale must be 'auto', 'each', 'common' or 'robust', got 'wide'"),
+    (GCERegressor(categorical_features="text"), (X, y), {}, "categorical_features must be 'from_dtype' or a list"),
+    (GCERegressor(categorical_features=["a"]), (X, y), {}, "names the column 'a', which X does not have"),
+    (GCERegressor(categorical_features=[99]), (X, y), {}, "categorical_features has 99: give names, places"),
+    (GCERegressor(), (X, y), {"groups": [1, 2]}, "groups has 2 entries for"),
+    (GCERegressor(cv=5), (X, y), {"groups": np.zeros(len(y))}, "no more folds than groups, got 1 groups"),
+    (GCEClassifier(class_weight="even"), (X, y > 0), {}, "class_weight must be 'balanced', a dict or None"),
+    (
+        GCEClassifier(class_weight={7: 1.0}),
+        (X, y > 0),
+        {},
+        r"class_weight names \[7\], which are not among the classes",
+    ),
+    (GCEClassifier(class_weight={True: -1.0}), (X, y > 0), {}, "class weights must be positive numbers"),
+    (GCEClassifier(temperature=0.0), (X, y > 0), {}, "temperature must be 'auto' or positive, got 0.0"),
     (GCERegressor(clip=0), (X, y), {}, "clip must be positive"),
     (GCERegressor(time_limit=-1), (X, y), {}, "time_limit must be"),
     (GCERegressor(scoring="speed"), (X, y), {}, "scoring"),

@@ -120,7 +120,8 @@ def test_scoring_is_what_is_watched(numbers, classes):
         "roc_auc_ovr",
         make_scorer(log_loss, greater_is_better=False, response_method="predict_proba"),
     ):
-        model = GCEClassifier(scoring=scoring, **FAST).fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
+        model = GCEClassifier(scoring=scoring, temperature=1.0, **FAST)
+        model.fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
         assert np.isfinite([entry["validation"] for entry in model.history_]).all()
     last = min(entry["validation"] for entry in model.history_)
     assert log_loss(y[100:], model.predict_proba(X[100:])) == pytest.approx(last)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -66,7 +66,7 @@ class ConvexModel(Support, BaseEstimator):
     categorical_features: Any
     scale: str
     clip: float | None
-    monotonic_cst: ArrayLike | None
+    monotonic_cst: Mapping[str, int] | ArrayLike | None
     cv: Any
     validation_fraction: float | None
     scoring: Any
@@ -110,7 +110,7 @@ class ConvexModel(Support, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
         return tags
 
     # Fitting.
@@ -175,7 +175,7 @@ class ConvexModel(Support, BaseEstimator):
     def _check_table(self) -> None:
         if self.clip is not None and not check_number("clip", self.clip, 0) > 0:
             raise ValueError(f"clip must be positive or None, got {self.clip!r}")
-        if self.scale not in ("auto", "each", "common", "robust", "auto-robust"):
+        if self.scale not in ("auto", "each", "common", "robust"):
             raise ValueError(f"scale must be 'auto', 'each', 'common' or 'robust', got {self.scale!r}")
         find_device(self.device)
 
@@ -300,13 +300,7 @@ class ConvexModel(Support, BaseEstimator):
         """How predictions move with each network input, ``(d',)`` of -1, 0 and 1; None where all are free."""
         if self.monotonic_cst is None:
             return None
-        signs = np.asarray(self.monotonic_cst)
-        if signs.shape != (self.n_features_in_,) or not np.isin(signs, (-1, 0, 1)).all():
-            raise ValueError(
-                f"monotonic_cst must have -1, 0 or 1 for each of the {self.n_features_in_} columns of X, got "
-                f"{self.monotonic_cst!r}"
-            )
-        return torch.from_numpy(signs.astype(np.int64))
+        return torch.from_numpy(self.table_.signs(self.monotonic_cst))
 
     def _decode(self, target: Array) -> NDArray[Any]:
         """Encoded targets as the user knows them, for scorers."""

@@ -33,12 +33,16 @@ _GREEDY = """
     offset : float or "auto", default="auto"
         The constant around which the hull lies; "auto" is the best constant%(offset)s. The paper's is 0.
     line_search : {"exact", "brent", "1/(t+1)", "2/(t+1)"} or LineSearch, default="exact"
-    scale : {"auto", "each", "common"}, default="auto"
-        Centred columns are divided each by its own spread, or all by a common one. "auto" takes a common one where nine
-        columns in ten have a range of at most twice the median range: they then look measured in one unit.
+    categorical_features : "from_dtype" or array-like, default="from_dtype"
+        Columns of text, booleans and categorical types are categories by themselves; a list of names, places or
+        booleans adds others. A category becomes 0/1 inputs, one for each of its (at most 100) frequent levels.
+    scale : {"auto", "each", "robust", "common"}, default="auto"
+        Centred columns are divided by their own spread ("each"), by the distance of their quartiles where that is
+        narrower ("robust"), or all by one number ("common"). "auto" is "common" for 32 columns or more of which nine in
+        ten have a range of at most twice the median range (they look measured in one unit), else "robust".
     clip : float or None, default=4.0
         Then far values are drawn in by ``z / (1 + (z/clip)^4)^(1/4)``; None: they are not.
-    monotonic_cst : array-like of shape (d,), optional
+    monotonic_cst : array-like of shape (d,) or dict by name, optional
         For each column of ``X`` whether %(scores)s rise (1) or fall (-1) with it, or move as they like (0). Atoms are
         then networks whose weights keep their signs, and an average of monotone functions is monotone: it holds
         everywhere, not only on the training rows. Default: no column is constrained.
@@ -73,8 +77,7 @@ _GREEDY = """
     warm_start : bool, default=False
         Go on from the last fit's last round.
     random_state : int, RandomState or None, default=None
-
-    Attributes
+%(task)s    Attributes
     ----------
     ensemble_ : ConvexEnsemble
         The frozen atoms; ``ensemble_.weights`` are on the simplex.
@@ -106,7 +109,7 @@ _TRAINED = """
         Half of it times the squared length of the networks' parameters is added to the risk, which is measured in units
         of the offset's own: one value means the same whatever the unit of ``y``. The schedule, and the choice of an
         epoch where nothing is held out, look at the risk alone.
-    scale, clip, monotonic_cst
+    categorical_features, scale, clip, monotonic_cst
         As in :class:`%(greedy)s`.
     cv : None, "auto", int, splitter or iterable of (train, test), default=None
         None: one hold-out, as in the paper. Otherwise one member a split, trained at once and averaged.
@@ -121,8 +124,7 @@ _TRAINED = """
         Seconds after which training stops with the best epoch so far.
     device, n_jobs, random_state
         As in :class:`GCERegressor`.
-
-    Attributes
+%(task)s    Attributes
     ----------
     ensemble_ : ConvexEnsemble
     history_ : list of dict
@@ -169,9 +171,29 @@ _NETWORK = """
 """
 
 
+_CLASSES = """\
+    class_weight : dict, "balanced" or None, default=None
+        What a row of each class counts, beside its sample weight, in training and validation; "balanced" gives all
+        classes the same weight.
+    temperature : float or "auto", default="auto"
+        Probabilities are those of scores divided by it. "auto": the one that makes the log-loss of the held-out rows
+        least (each member's own, where there are several), if that is less than without; 1 turns it off. Scores, their
+        bound and the predicted classes are untouched.
+"""
+
+_TASK = {
+    "Regressor": (
+        "\n",
+        "    residuals_ : array of shape (r, k)\n        Sorted residuals of held-out rows, for intervals.\n",
+    ),
+    "Classifier": (_CLASSES + "\n", "    temperature_ : float\n    classes_ : array of shape (classes,)\n"),
+}
+
+
 def _documented(text: str, **parts: str) -> Any:
     def add(cls: type) -> type:
-        cls.__doc__ = (cls.__doc__ or "") + text % parts
+        parameters, attributes = next(own for task, own in _TASK.items() if cls.__name__.endswith(task))
+        cls.__doc__ = (cls.__doc__ or "") + text % {**parts, "task": parameters} + attributes
         return cls
 
     return add

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
@@ -46,7 +46,7 @@ class GreedyConvexEnsemble(ConvexModel):
         categorical_features: Any = "from_dtype",
         scale: str = "auto",
         clip: float | None = 4.0,
-        monotonic_cst: ArrayLike | None = None,
+        monotonic_cst: Mapping[str, int] | ArrayLike | None = None,
         max_atoms: int = 100,
         max_iter: int = 1000,
         tol: float = 1e-6,

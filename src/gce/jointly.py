@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -118,7 +118,7 @@ class NonGreedyConvexEnsemble(JointlyTrained):
         categorical_features: Any = "from_dtype",
         scale: str = "auto",
         clip: float | None = 4.0,
-        monotonic_cst: ArrayLike | None = None,
+        monotonic_cst: Mapping[str, int] | ArrayLike | None = None,
         cv: Any = None,
         validation_fraction: float | None = 0.2,
         n_iter_no_change: int | None = 50,
@@ -191,7 +191,7 @@ class NeuralNetwork(JointlyTrained):
         categorical_features: Any = "from_dtype",
         scale: str = "auto",
         clip: float | None = 4.0,
-        monotonic_cst: ArrayLike | None = None,
+        monotonic_cst: Mapping[str, int] | ArrayLike | None = None,
         cv: Any = None,
         validation_fraction: float | None = 0.2,
         n_iter_no_change: int | None = 50,

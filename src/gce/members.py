@@ -117,7 +117,7 @@ def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[S
         y = rows.target if codes is None else codes
         return [(np.asarray(a), np.asarray(b)) for a, b in cv.split(X, np.squeeze(y), groups)]
     if groups is not None and (cv is None or automatic or whole):
-        return _grouped(cv, fraction, rows, seed)
+        return _grouped(cv, fraction, rows, groups, seed)
     if cv is None:
         return _hold_out(fraction, X, codes, seed) if fraction is not None else everything
     if automatic:
@@ -133,9 +133,9 @@ def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[S
     )
 
 
-def _grouped(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[Split]:
+def _grouped(cv: Any, fraction: float | None, rows: Rows, groups: NDArray[Any], seed: int) -> list[Split]:
     """Folds, or one hold-out, that keep groups whole."""
-    X, codes, groups = rows.X, rows.codes, rows.groups
+    X, codes = rows.X, rows.codes
     if cv is None:
         if fraction is None:
             raise ValueError("groups are for held-out rows, and validation_fraction=None holds out nothing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Real
@@ -72,6 +73,14 @@ def draw_seed(random_state: Any) -> int:
 def as_numpy(given: Any) -> Any:
     """Torch tensors as arrays; everything else as it is."""
     return given.detach().cpu().numpy() if isinstance(given, Tensor) else given
+
+
+def users_line() -> int:
+    """How far up the stack, for ``warnings.warn``, the first line is that is neither ours nor scikit-learn's."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("gce", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from gce.base import Array, ConvexModel
 from gce.calibration import HeldOut, best_temperature, residual_range, spread_residuals
 from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss
 from gce.scoring import class_codes, scores
-from gce.settings import check_number, look_up
+from gce.settings import check_number, look_up, users_line
 from gce.table import one_hot
 
 
@@ -58,7 +58,7 @@ class Regression(RegressorMixin, ConvexModel):
                 f"{int(beyond.sum())} of {len(y)} targets lie farther from the offset {offset.tolist()} than "
                 f"bound={bound.tolist()}: the hull cannot reach them",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=users_line(),
             )
 
     def predict(self, X: Any) -> Array:

@@ -14,17 +14,15 @@ from gce.table.schema import OTHER, Schema
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-#: Flags are divided by this power of their spread: 0 leaves 0 and 1 apart by 1, 1 gives each flag a variance of 1.
-FLAG_POWER = 1.0
-
 
 @dataclass(frozen=True)
 class Encoder:
     """Coded columns ``(n, d)`` to inputs ``(n, d')``: the scaled numbers first, then flags.
 
     A gap in a number becomes that column's centre. A flag says whether a column has a certain code, or is missing; its
-    two values have mean 0 over the rows of the fit. The flags of a category that the fit never saw are all 0: it counts
-    as an average one.
+    two values are 1 apart, with mean 0 over the rows of the fit (a variance of 1 for each flag was worse on both sets
+    with categories, benchmarks/results/encodings.md). The flags of a category that the fit never saw are all 0: it
+    counts as an average one.
 
     Parameters
     ----------
@@ -64,9 +62,7 @@ class Encoder:
         columns = np.array([j for j, *_ in flags], dtype=np.intp)
         codes, parts = (np.array([flag[i] for flag in flags], dtype=np.float64) for i in (1, 2))
         scaled = X if len(numbers) == X.shape[1] else np.ascontiguousarray(X[:, numbers])
-        scaling, spread = Standardizer.fit(scaled, weight, clip, scale), (parts * (1 - parts)) ** (FLAG_POWER / 2)
-        on, off = (scaling.squeezed(value / spread) for value in (1 - parts, -parts))
-        return cls(numbers, scaling, columns, codes, on, off)
+        return cls(numbers, Standardizer.fit(scaled, weight, clip, scale), columns, codes, 1 - parts, -parts)
 
     @property
     def width(self) -> int:

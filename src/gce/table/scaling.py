@@ -13,6 +13,9 @@ from gce import native
 
 Array = NDArray[np.float64]
 
+#: Fewer columns are not taken for pixels, whatever their ranges (benchmarks/results/encodings.md).
+MANY_COLUMNS = 32
+
 _ROWS_AT_ONCE = 512
 #: From the first to the third quartile of a normal distribution of spread 1.
 _QUARTILES = 1.3489795
@@ -20,7 +23,7 @@ _QUARTILES = 1.3489795
 
 @dataclass(frozen=True)
 class Standardizer:
-    """Columns to weighted mean 0 and variance about 1, far values drawn in.
+    """Columns around 0 with a spread of about 1, far values drawn in.
 
     Parameters
     ----------
@@ -40,24 +43,23 @@ class Standardizer:
         """Learn from rows ``(n, d)`` with weights ``(n,)``; gaps (NaN) do not count, a column without spread is only
         centred.
 
-        ``scale="each"`` divides each column by its own spread, ``"common"`` all by one number, as the paper does for
-        images: columns that share a unit (pixels, coordinates, answers on one scale) then keep their relative spread,
-        where their own would make the rarest pixel as loud as the most telling one. ``"auto"`` looks at their ranges.
-        ``"robust"`` takes the quartiles' distance where it is narrower than the spread, that is where a few far values
-        make the spread: the bulk then fills the same range as that of other columns.
+        ``scale="each"`` divides each column by its own spread. ``"robust"`` takes the quartiles' distance where that is
+        narrower, which is where a few far values make the spread: the bulk then fills the same range as that of other
+        columns. ``"common"`` divides all by one number, as the paper does for images: columns that share a unit
+        (pixels, answers on one scale) then keep their relative spread, where their own would make the rarest pixel as
+        loud as the most telling one. ``"auto"`` is common where many columns look measured in one unit, else robust.
         """
         mean, spread = _moments(X, weight)
         varies = spread > 1e-9 * np.maximum(1.0, np.abs(mean))
-        one_unit = varies.any() and scale in ("auto", "auto-robust") and share_a_unit(_ranges(X[:, varies]))
-        if varies.any() and (scale == "common" or one_unit):
+        if varies.any() and (scale == "common" or (scale == "auto" and share_a_unit(_ranges(X[:, varies])))):
             return cls(mean, np.full_like(mean, np.sqrt(np.square(spread[varies]).mean())), clip)
         spread = np.where(varies, spread, 1.0)
-        if scale in ("robust", "auto-robust"):
-            low, middle, high = (weighted_quantiles(X, weight, q) for q in (0.25, 0.5, 0.75))
-            width = (high - low) / _QUARTILES
-            narrower = varies & (width > 1e-9 * spread) & (width < spread)
-            return cls(np.where(narrower, middle, mean), np.where(narrower, width, spread), clip)
-        return cls(mean, spread, clip)
+        if scale == "each":
+            return cls(mean, spread, clip)
+        low, middle, high = (weighted_quantiles(X, weight, q) for q in (0.25, 0.5, 0.75))
+        width = (high - low) / _QUARTILES
+        narrower = varies & (width > 1e-9 * spread) & (width < spread)
+        return cls(np.where(narrower, middle, mean), np.where(narrower, width, spread), clip)
 
     def transform(self, X: Array) -> Array:
         """Scale rows ``(n, d)``; a gap becomes the centre."""
@@ -68,7 +70,7 @@ class Standardizer:
         if passes is None or np.isinf(self.clip):
             for first in range(0, len(X), _ROWS_AT_ONCE):
                 rows = slice(first, first + _ROWS_AT_ONCE)
-                out[rows] = self.squeezed((X[rows] - self.mean) * factor)
+                out[rows] = self._squeezed((X[rows] - self.mean) * factor)
             return out
         threads = min(native.threads(), 1 + 8 * X.size // native.WORTH_A_THREAD)
         ends = [len(X) * i // threads for i in range(threads + 1)]
@@ -76,8 +78,7 @@ class Standardizer:
             run([partial(passes.scaled, X, self.mean, factor, self.clip, out, *part) for part in pairwise(ends)])
         return out
 
-    def squeezed(self, z: Array) -> Array:
-        """Far values drawn in."""
+    def _squeezed(self, z: Array) -> Array:
         if np.isinf(self.clip):
             return z
         # beyond 1e9 clips the answer is the clip to the last bit, and fourth powers would overflow at last
@@ -86,8 +87,8 @@ class Standardizer:
 
 
 def share_a_unit(width: Array) -> bool:
-    """Whether columns with these ranges look measured in one unit: nine in ten reach at most twice the median."""
-    return bool(np.quantile(width, 0.9) <= 2 * np.median(width))
+    """Whether columns with these ranges are many and look measured in one unit: nine in ten reach twice the median."""
+    return len(width) >= MANY_COLUMNS and bool(np.quantile(width, 0.9) <= 2 * np.median(width))
 
 
 def weighted_quantiles(X: Array, weight: Array, q: float) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +103,27 @@ class Schema:
     def of_kind(self, *kinds: Kind) -> NDArray[np.intp]:
         """Where the columns of some kinds stand."""
         return np.array([j for j, column in enumerate(self.columns) if column.kind in kinds], dtype=np.intp)
+
+    def signs(self, given: Mapping[str, int] | ArrayLike) -> NDArray[np.int64]:
+        """Monotone constraints by column, ``(d,)`` of -1, 0 and 1; only numbers can have one."""
+        names = [column.name for column in self.columns]
+        if isinstance(given, Mapping):
+            unknown = [name for name in given if name not in names]
+            if unknown:
+                raise ValueError(
+                    f"monotonic_cst names the columns {unknown}, which X does not have: it has {_some(names)}"
+                )
+            listed: NDArray[Any] = np.array([given.get(name, 0) for name in names])
+        else:
+            listed = np.asarray(given)
+        if listed.shape != (len(names),) or not np.isin(listed, (-1, 0, 1)).all():
+            raise ValueError(
+                f"monotonic_cst must have -1, 0 or 1 for each of the {len(names)} columns of X, got {given!r}"
+            )
+        for column, sign in zip(self.columns, listed, strict=True):
+            if sign and column.kind != "number":
+                raise ValueError(f"monotonic_cst constrains {column.name!r}, which has no order: it is a {column.kind}")
+        return listed.astype(np.int64)
 
 
 def chosen_columns(given: Any, names: Sequence[str]) -> set[int]:

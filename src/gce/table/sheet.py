@@ -92,7 +92,7 @@ def read(X: Any) -> Sheet:
     """A tabular object, see :func:`is_tabular`, as a sheet."""
     sheet = _of_frame(X) if is_frame(X) else _of_array(X)
     if len(sheet) == 0:
-        raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(sheet.names)})) while a minimum of 1 is required.")
+        raise ValueError(f"X has 0 sample(s) and {len(sheet.names)} columns, while a minimum of 1 row is required")
     for name, kind, column in zip(sheet.names, sheet.kinds, sheet.columns, strict=True):
         if kind == "number" and np.isinf(column.astype(np.float64)).any():
             raise ValueError(
@@ -132,8 +132,8 @@ def _of_series(name: str, series: Any) -> tuple[Kind, Array | Values]:
             return "category", _gaps_as_none(values)
         return kind, column
     raise TypeError(
-        f"column {name!r} is of type {dtype}: only numbers, booleans, text and categories can be learned from; drop the "
-        "column or make numbers of it"
+        f"column {name!r} is of type {dtype}: only numbers, booleans, text and categories can be learned from; drop "
+        "the column or make numbers of it"
     )
 
 
@@ -197,7 +197,8 @@ def _group(name: str, value: Any) -> str:
     if isinstance(value, Real | np.number) or type(value).__name__ == "Decimal":
         return "number"
     raise TypeError(
-        f"column {name!r} holds {value!r} of type {type(value).__name__}: argument must be a string, a number or a boolean"
+        f"column {name!r} holds {value!r} of type {type(value).__name__}: argument must be a string, a number or "
+        "a boolean"
     )
 
 
@@ -215,12 +216,13 @@ def _is_missing(value: Any) -> bool:
 
 
 def _only_numbers(held: Values) -> bool:
-    kinds = set(map(type, held.ravel()))
-    return all(issubclass(kind, Real | np.number) and not issubclass(kind, bool) or kind is type(None) for kind in kinds)
+    kinds = set(map(type, held.ravel())) - {type(None)}
+    return all(issubclass(kind, Real | np.number) and not issubclass(kind, bool) for kind in kinds)
 
 
 def _date_refused(name: str, dtype: Any) -> TypeError:
     return TypeError(
-        f"column {name!r} holds dates or times ({dtype}): a model cannot know what matters in them; make numbers of them, "
-        "such as year, month, weekday or days since a first date (pandas: (column - column.min()).dt.days), and drop it"
+        f"column {name!r} holds dates or times ({dtype}): a model cannot know what matters in them; make numbers of "
+        "them, such as year, month, weekday or days since a first date (pandas: (column - column.min()).dt.days), and drop "
+        "it"
     )

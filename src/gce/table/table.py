@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from gce.table.encoder import Encoder
 from gce.table.scaling import Standardizer
 from gce.table.schema import Column, Schema
-from gce.table.sheet import Sheet
+from gce.table.sheet import Kind, Sheet
 
 Array = NDArray[np.float64]
 
@@ -62,15 +63,19 @@ class Table:
                 names.append(f"{column.name}={level}")
         return names
 
-    def signs(self, monotone: ArrayLike) -> NDArray[np.int64]:
-        """Signs of columns ``(d,)`` as signs of inputs ``(width,)``: scaling keeps an order, flags are free."""
-        by_column = np.asarray(monotone, dtype=np.int64)
+    def signs(self, monotone: Mapping[str, int] | ArrayLike) -> NDArray[np.int64]:
+        """A user's signs of columns, ``(d,)`` or by name, as signs of inputs ``(width,)``.
+
+        Scaling keeps the order of numbers; flags are free, so that a gap may count for anything.
+        """
+        by_column = self.schema.signs(monotone)
         return np.concatenate([by_column[self.encoder.numbers], np.zeros(len(self.encoder.flagged), dtype=np.int64)])
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything in it, as JSON values and arrays."""
         own, scaling = self.encoder, self.encoder.scaling
-        meta = {"columns": [asdict(column) for column in self.columns], "clip": scaling.clip if np.isfinite(scaling.clip) else None}
+        clip = scaling.clip if np.isfinite(scaling.clip) else None
+        meta = {"columns": [asdict(column) for column in self.columns], "clip": clip}
         arrays = {name: getattr(own, name) for name in ("numbers", "flagged", "codes", "on", "off")}
         return meta, {**arrays, "mean": scaling.mean, "scale": scaling.scale}
 
@@ -85,22 +90,18 @@ class Table:
         return table
 
     def _check(self) -> None:
-        own, d = self.encoder, len(self.columns)
-        kinds = {column.kind for column in self.columns}
+        own, scaling, places = self.encoder, self.encoder.scaling, self.encoder.flagged
         sound = (
-            kinds <= {"number", "boolean", "category"}
-            and own.numbers.dtype == own.flagged.dtype == np.intp
+            {column.kind for column in self.columns} <= {"number", "boolean", "category"}
+            and own.numbers.dtype == places.dtype == np.intp
             and np.array_equal(own.numbers, self.schema.of_kind("number"))
-            and own.scaling.mean.shape == own.scaling.scale.shape == own.numbers.shape
-            and own.flagged.ndim == 1
-            and own.flagged.shape == own.codes.shape == own.on.shape == own.off.shape
-            and bool(((own.flagged >= 0) & (own.flagged < d)).all())
-            and bool((np.diff(own.flagged) >= 0).all())
-            and bool(np.isfinite(own.scaling.mean).all() and (own.scaling.scale > 0).all() and np.isfinite(own.scaling.scale).all())
-            and own.scaling.clip > 0
-            and bool(np.isfinite(own.on).all() and np.isfinite(own.off).all())
+            and scaling.mean.shape == scaling.scale.shape == own.numbers.shape
+            and (places.ndim == 1 and places.shape == own.codes.shape == own.on.shape == own.off.shape)
+            and bool(((places >= 0) & (places < len(self.columns))).all() and (np.diff(places) >= 0).all())
+            and all(bool(np.isfinite(part).all()) for part in (scaling.mean, scaling.scale, own.on, own.off))
+            and bool((scaling.scale > 0).all() and scaling.clip > 0)
         )
-        if not sound or any(self._beyond(j, code) for j, code in zip(own.flagged, own.codes, strict=True)):
+        if not sound or any(self._beyond(j, code) for j, code in zip(places, own.codes, strict=True)):
             raise ValueError("the table's parts do not fit together")
 
     def _beyond(self, j: int, code: float) -> bool:
@@ -112,7 +113,7 @@ class Table:
 
     def __repr__(self) -> str:
         count = Counter(column.kind for column in self.columns)
-        words = {"number": "numbers", "boolean": "booleans", "category": "categories"}
+        words: dict[Kind, str] = {"number": "numbers", "boolean": "booleans", "category": "categories"}
         named = ((count[kind], kind if count[kind] == 1 else word) for kind, word in words.items())
         parts = ", ".join(f"{number} {word}" for number, word in named if number)
         gaps = int(np.isnan(self.encoder.codes).sum())
