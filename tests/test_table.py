@@ -227,7 +227,7 @@ def test_a_column_that_changes_its_kind_is_refused():
     model = GCERegressor(**FAST).fit(data, [1.0, 2, 3, 4])
     with pytest.raises(ValueError, match="'a' held numbers when the model was fitted and holds 'one' now"):
         model.predict(pd.DataFrame({"a": ["one"], "b": ["x"]}))
-    with pytest.raises(ValueError, match="'b' held categories such as 'x' .* holds 7.0 now"):
+    with pytest.raises(ValueError, match=r"'b' held categories such as 'x' .* holds 7.0 now"):
         model.predict(pd.DataFrame({"a": [1.0], "b": [7.0]}))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(data.rename(columns={"a": "z"}))

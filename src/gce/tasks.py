@@ -18,9 +18,10 @@ from torch import Tensor
 from gce.base import Array, ConvexModel
 from gce.calibration import HeldOut, best_temperature, residual_range, spread_residuals
 from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss
+from gce.members import Rows
 from gce.scoring import class_codes, scores
 from gce.settings import check_number, look_up, users_line
-from gce.table import one_hot
+from gce.table import Schema, one_hot
 
 
 class Regression(RegressorMixin, ConvexModel):
@@ -181,6 +182,10 @@ class Classification(ClassifierMixin, ConvexModel):
         if not (np.isfinite(factors) & (factors > 0)).all():
             raise ValueError(f"class weights must be positive numbers, got {self.class_weight!r}")
         return factors
+
+    def _start(self, schema: Schema, rows: Rows, seed: int) -> None:
+        super()._start(schema, rows, seed)
+        self.temperature_ = 1.0  # while the fit runs, for those who look at it
 
     def _calibrate(self, rows: HeldOut) -> None:
         if self.temperature == "auto":

@@ -223,6 +223,5 @@ def _only_numbers(held: Values) -> bool:
 def _date_refused(name: str, dtype: Any) -> TypeError:
     return TypeError(
         f"column {name!r} holds dates or times ({dtype}): a model cannot know what matters in them; make numbers of "
-        "them, such as year, month, weekday or days since a first date (pandas: (column - column.min()).dt.days), and drop "
-        "it"
+        "them, such as year, month, weekday or days since a first date (pandas: (column - column.min()).dt.days)"
     )
