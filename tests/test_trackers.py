@@ -256,7 +256,8 @@ def test_a_single_training_is_one_task(callback, kind):
 
 def test_scikit_learn_monitors_scores(callback):
     monitor = callback.ScoringMonitor(scoring="neg_log_loss")
-    small = gce.GCEClassifier(max_atoms=3, cv=2, basis=gce.Neural(hidden=3, max_epochs=30), random_state=0)
+    tiny = gce.Neural(hidden=3, max_epochs=3)
+    small = gce.GCEClassifier(max_atoms=3, cv=2, basis=tiny, temperature=1.0, random_state=0)
     clone(small).set_callbacks(monitor).fit(X, Y > 0)
     rows = [row for row in monitor.get_logs().data if row["task_name"] == "round"]
     capped = [clone(small).set_params(max_atoms=t).fit(X, Y > 0) for t in (1, 2, 3)]
