@@ -256,7 +256,7 @@ def test_a_single_training_is_one_task(callback, kind):
 
 def test_scikit_learn_monitors_scores(callback):
     monitor = callback.ScoringMonitor(scoring="neg_log_loss")
-    tiny = gce.Neural(hidden=3, max_epochs=3)
+    tiny = gce.Neural(hidden=8, max_epochs=60)
     small = gce.GCEClassifier(max_atoms=3, cv=2, basis=tiny, temperature=1.0, random_state=0)
     clone(small).set_callbacks(monitor).fit(X, Y > 0)
     rows = [row for row in monitor.get_logs().data if row["task_name"] == "round"]
