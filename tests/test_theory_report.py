@@ -152,7 +152,7 @@ def test_the_training_column_adds_up_to_the_inequality():
 def test_the_logistic_columns():
     X, y = classes(60)
     X_held_out, y_held_out = classes(40, seed=1)
-    model = fitted(GCEClassifier, classes, bound=2.0)
+    model = fitted(GCEClassifier, classes, bound=2.0, temperature=1.0)  # theory speaks of raw scores
     report = bound_report(model, X, y, X_held_out=X_held_out, y_held_out=y_held_out, draws=4, D=1.0, random_state=0)
     reach = abs(model.offset_[0]) + 2
     cost = -np.log(model.predict_proba(X_held_out)[np.arange(40), np.searchsorted(model.classes_, y_held_out)])
