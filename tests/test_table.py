@@ -161,6 +161,11 @@ def test_what_networks_see():
     np.testing.assert_allclose(table.transform(table.coded(read(new)))[0, 2:5], 0.0)  # an average one
 
 
+def test_among_numbers_minus_one_is_a_number():
+    table, coded = learned(pd.DataFrame({"a": [-1.0, 3.0, np.nan, 5.0]}))
+    assert table.transform(coded)[:, 1].tolist() == [-0.25, -0.25, 0.75, -0.25]
+
+
 def test_rare_levels_share_a_code_with_unseen_ones():
     rng = np.random.default_rng(0)
     many = np.array([f"id{i}" for i in rng.integers(0, 3000, 6000)], dtype=object)

@@ -83,7 +83,8 @@ class Encoder:
             column, codes = X[:, j, None], self.codes[first:last]
             hit = np.where(np.isnan(codes), np.isnan(column), column == codes)
             out[:, first:last] = np.where(hit, self.on[first:last], self.off[first:last])
-            if OTHER not in codes:
+            # among numbers -1 is a number
+            if OTHER not in codes and j not in self.numbers:
                 out[X[:, j] == OTHER, first:last] = 0.0
         return out
 
