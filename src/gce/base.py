@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from pathlib import Path
+from typing import IO, Any, Self
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from sklearn.utils.validation import (
 )
 from torch import Tensor
 
+from gce import export
 from gce import scoring as answers
 from gce.calibration import HeldOut
 from gce.ensemble import ConvexEnsemble
@@ -307,6 +309,19 @@ class ConvexModel(Support, BaseEstimator):
         raise NotImplementedError
 
     # Predicting.
+
+    def to_onnx(self, path: str | Path | IO[bytes]) -> None:
+        """Write the model as one ONNX graph: encoder, ensemble and inverse link.
+
+        Inputs and outputs are described in docs/onnx.md. Needs ``pip install "greedy-convex-ensemble[onnx]"``.
+
+        Parameters
+        ----------
+        path : path or file
+            A file is written whole or not at all; or a binary file that is open for writing.
+        """
+        check_is_fitted(self)
+        export.to_onnx(self, path)
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self)
