@@ -1,0 +1,76 @@
+"""The given rows, column by column."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gce.report.charts import sparkline
+from gce.report.markup import NOTHING, Markup, Section, card, percent, shown, table, tag
+from gce.report.trial import Array, Trial
+
+_LISTED, _BINS, _LEVELS = 100, 20, 12
+
+
+def section(trial: Trial) -> Section:
+    """One line a column: its kind, gaps, range or commonest levels, and a tiny histogram."""
+    sheet, rows = trial.sheet, []
+    unseen = [_unseen(trial, j) for j in range(min(len(sheet.names), _LISTED))]
+    for j, share in enumerate(unseen):
+        name, kind, column = sheet.names[j], sheet.kinds[j], sheet.columns[j]
+        category = trial.model.table_.schema.columns[j].kind == "category"
+        missing, words, picture = _levels(column) if category else _numbers(column)
+        if kind == "boolean":
+            words = f"true {percent(float(np.nanmean(column)))}" if missing < 1 else NOTHING
+        cells = [name, picture, percent(missing) if missing else "", words, "category" if category else kind]
+        rows.append([*cells, percent(share) if share else ""] if any(unseen) else cells)
+    head = ["column", "spread", "missing", "range or levels", "kind", *(["not in the fit"] if any(unseen) else [])]
+    body = table(head, rows, caption="Columns of the given rows", class_="words columns")
+    note = "Ranges are least, median, largest."
+    if len(rows) < len(sheet.names):
+        note += f" The first {len(rows)} of {len(sheet.names):,} columns."
+    if any(unseen):
+        note += " Not in the fit: values that were rare or absent there, and share one code."
+    lead = f"The {trial.rows:,} rows this page was made on, column by column."
+    cards = [card("Columns", tag("div", body, data_chart="columns"), note=note, wide=True)]
+    return Section("data", "Data", lead, cards)
+
+
+def _unseen(trial: Trial, j: int) -> float:
+    """Share of rows whose category has no code of its own."""
+    category = trial.model.table_.schema.columns[j].kind == "category"
+    return float((trial.coded[:, j] == -1).mean()) if category else 0.0
+
+
+def _numbers(column: Array) -> tuple[float, str, Markup | str]:
+    known = column[~np.isnan(column)]
+    missing = 1 - len(known) / len(column)
+    if len(known) == 0:
+        return missing, NOTHING, ""
+    low, middle, high = (float(q) for q in np.quantile(known, [0, 0.5, 1]))
+    if low == high:
+        return missing, f"always {shown(low)}", ""
+    words = " … ".join(shown(v, 3) for v in (low, middle, high))
+    counts, _ = np.histogram(known, _BINS)
+    return missing, words, sparkline(counts, f"histogram from {shown(low, 3)} to {shown(high, 3)}")
+
+
+def _levels(column: NDArray[Any]) -> tuple[float, str, Markup | str]:
+    values = column.tolist()
+    counts = Counter(value for value in values if value is not None and value == value)
+    known = sum(counts.values())
+    missing = 1 - known / len(values)
+    if not known:
+        return missing, NOTHING, ""
+    top = counts.most_common(_LEVELS)
+    words = ", ".join(f"{_short(str(level))} {percent(count / known)}" for level, count in top[:3])
+    if len(counts) > 3:
+        words += f", {len(counts) - 3:,} more"
+    return missing, words, sparkline([count for _, count in top], f"counts of the {len(top)} commonest levels")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 24 else text[:23] + "…"

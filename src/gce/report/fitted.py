@@ -1,0 +1,90 @@
+"""What was fitted: the estimator, what was set, what came out."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from gce.report.markup import Section, card, facts, seconds, shown, table
+from gce.report.trial import Trial, name_of
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")
+
+
+def section(trial: Trial) -> Section:
+    """What was fitted."""
+    cards = [card("The model", facts(_model(trial)))]
+    changed = changed_parameters(trial.model)
+    if changed:
+        rows = [(name, _short(value), _short(usual)) for name, value, usual in changed]
+        settings = table(["parameter", "here", "default"], rows, caption="Parameters that were set", class_="words")
+        cards.append(card("Settings that differ from the defaults", settings))
+    else:
+        cards.append(card("Settings", facts([("All parameters", "at their defaults")])))
+    lead = "The model, how large it is, and what was set by hand."
+    return Section("fitted", "What was fitted", lead, [*cards, card("Made with", facts(_versions()))])
+
+
+def _model(trial: Trial) -> list[tuple[str, str]]:
+    model, course = trial.model, trial.course
+    members = len(course.best)
+    found = [("Estimator", type(model).__name__), ("Task", _task(trial)), ("Loss", name_of(model.loss_))]
+    if hasattr(model, "n_samples_fit_"):
+        found.append(("Rows it learned from", shown(model.n_samples_fit_)))
+    found += [
+        ("Columns", shown(model.n_features_in_)),
+        ("Members", f"{members}" + (" (cross-fitted, averaged)" if members > 1 else "")),
+        ("Atoms with weight", shown(len(model.ensemble_))),
+        (f"{course.unit.capitalize()}s run", shown(model.n_iter_)),
+        ("Fit time", seconds(float(course.seconds[-1]))),
+        ("Scores lie in", _hull(model)),
+    ]
+    temperature = getattr(model, "temperature_", None)
+    if temperature is not None:
+        found.append(("Temperature of probabilities", shown(temperature)))
+    return found
+
+
+def _task(trial: Trial) -> str:
+    if trial.classifies:
+        return f"classification, {len(trial.model.classes_)} classes"
+    outputs = trial.target.shape[1]
+    return "regression" if outputs == 1 else f"regression, {outputs} targets"
+
+
+def _hull(model: Any) -> str:
+    if not np.isfinite(model.bound_).all():
+        return "no bound (a plain network)"
+    if len(model.bound_) > 1:
+        return f"each output's offset ± {_span(model.bound_)}"
+    return f"{shown(float(model.offset_[0]))} ± {shown(float(model.bound_[0]))}"
+
+
+def _span(values: Any) -> str:
+    low, high = shown(float(np.min(values))), shown(float(np.max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _versions() -> list[tuple[str, str]]:
+    import gce
+
+    ours = [("gce", gce.__version__), ("Python", platform.python_version())]
+    return [*ours, *((name, version(name)) for name in _LIBRARIES), ("Machine", platform.machine())]
+
+
+def changed_parameters(model: Any) -> list[tuple[str, Any, Any]]:
+    """Parameters that are not what the signature says: name, value, default."""
+    usual = {p.name: p.default for p in signature(type(model)).parameters.values()}
+    given = model.get_params(deep=False)
+    return [
+        (name, given[name], usual[name]) for name in given if name in usual and repr(given[name]) != repr(usual[name])
+    ]
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -1,0 +1,79 @@
+"""Which columns the model leans on: scikit-learn's permutation importance, on some rows."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.inspection import permutation_importance
+
+from gce.losses import Squared
+from gce.report.charts import level
+from gce.report.markup import Section, card, shown, table, tag
+from gce.report.trial import Array, Trial, name_of
+
+#: Columns listed; rows and repeats at most; seconds that may be spent, and those beyond which nothing is shown.
+_LISTED, _ROWS, _REPEATS = 20, 1000, 5
+_SECONDS, _TOO_LONG = 4.0, 30.0
+
+
+def section(trial: Trial) -> Section | None:
+    """How much worse the model gets when a column is shuffled; None where that would take too long."""
+    some, repeats = _budget(trial)
+    if repeats == 0:
+        return None
+    found = permutation_importance(
+        trial.model,
+        trial.coded[some],
+        trial.target[some],
+        scoring=_Goodness(trial),
+        n_repeats=repeats,
+        random_state=0,
+        sample_weight=trial.weight_of(some),
+    )
+    mean, spread = found.importances_mean, found.importances_std
+    unit = "RMSE" if isinstance(trial.model.loss_, Squared) else name_of(trial.model.loss_)
+    order = np.argsort(-mean, kind="stable")[:_LISTED]
+    widest = max(float((mean + spread)[order].max()), 1e-300)
+    rows = []
+    for j in order.tolist():
+        ends = ((mean[j] - spread[j]) / widest, (mean[j] + spread[j]) / widest)
+        rows.append(
+            [trial.sheet.names[j], level(mean[j] / widest, ends), f"{shown(mean[j], 3)} ± {shown(spread[j], 2)}"]
+        )
+    body = table(["column", "", f"rise of {unit}"], rows, caption="Permutation importance", class_="levels long")
+    note = f"On {len(some):,} rows, {repeats} shuffles each; whiskers are one standard deviation of these."
+    if len(order) < len(mean):
+        note += f" The {len(order)} most important of {len(mean):,} columns."
+    lead = (
+        f"How much the {unit} rises when one column is shuffled. Columns that say the same share what they are worth, "
+        "and can all look unimportant."
+    )
+    cards = [card("Permutation importance", tag("div", body, data_chart="importance"), note=note, wide=True)]
+    return Section("importance", "Columns that matter", lead, cards)
+
+
+class _Goodness:
+    """A scorer on coded rows: the loss, its sign turned, in the target's unit where it is a squared error."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    def __call__(self, model: Any, coded: Array, target: Array, sample_weight: Array | None = None) -> float:
+        costs = self._trial.costs_of(self._trial.scores_of(coded), target)
+        mean = float(np.average(costs, weights=sample_weight))
+        return -(mean**0.5) if isinstance(model.loss_, Squared) else -mean
+
+
+def _budget(trial: Trial) -> tuple[NDArray[np.intp], int]:
+    """Rows and repeats that keep the work within seconds."""
+    for most in (_ROWS, _ROWS // 4):
+        some = trial.some(most)
+        began = time.perf_counter()
+        trial.scores_of(trial.coded[some])
+        one = (time.perf_counter() - began) * trial.coded.shape[1]
+        if 2 * one <= _SECONDS:
+            return some, min(_REPEATS, int(_SECONDS / one))
+    return some, 2 if 2 * one <= _TOO_LONG else 0

@@ -1,0 +1,95 @@
+"""The page: sections, style and script put together into one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from gce.report import classes, columns, fitted, guarantee, importance, residuals, timing, training, weights
+from gce.report.markup import Markup, Section, join, tag
+from gce.report.measures import Measure, measures
+from gce.report.trial import Trial, tried
+
+_SECTIONS = (fitted, classes, residuals, importance, training, weights, columns, timing, guarantee)
+
+
+def write(model: Any, path: str | Path, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
+    """Write a page about a fitted model and how it does on given rows.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    path : str or Path
+        The HTML file; its folder must exist.
+    X : array-like or data frame of shape (n, d)
+        Rows the model has not seen.
+    y : array-like of shape (n,) or (n, k)
+    sample_weight : array-like of shape (n,), optional
+        A row of weight 0 is a row that is not there.
+    """
+    path = Path(path)
+    # before the work, not after it
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {str(path.parent)!r} for the report does not exist: make it first")
+    trial = tried(model, X, y, sample_weight)
+    found = [part.section(trial) for part in _SECTIONS]
+    # a lone surrogate in a name has no place in a file
+    path.write_text(_page(trial, [section for section in found if section]), encoding="utf-8", errors="replace")
+
+
+def _page(trial: Trial, sections: list[Section]) -> str:
+    style, script = (files("gce.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+    name = type(trial.model).__name__
+    # nothing but this very script may run, and nothing may be fetched
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"{name}: report"),
+        tag("style", Markup(style)),
+    )
+    links = [tag("a", section.title, href=f"#{section.anchor}") for section in sections]
+    body = tag(
+        "body",
+        tag("a", "Skip to the numbers", href="#headline", class_="skip"),
+        tag("header", tag("div", tag("h1", name), tag("p", _subtitle(trial), class_="lead"))),
+        tag("nav", *links, aria_label="Sections"),
+        tag("main", _headline(measures(trial)), *(section.html() for section in sections)),
+        tag("footer", f"Written by gce on {time.strftime('%Y-%m-%d %H:%M')}. One file, no network."),
+        tag("script", Markup(script)),
+    )
+    return "<!doctype html>\n" + tag("html", head, body, lang="en")
+
+
+def _subtitle(trial: Trial) -> str:
+    model = trial.model
+    weighted = ", weighted" if trial.weight is not None else ""
+    what = f"{len(model.classes_)} classes" if trial.classifies else "numbers"
+    size = f"{len(model.ensemble_):,} atoms" if len(model.ensemble_) > 1 else "one network"
+    return f"Predicts {what} from {model.n_features_in_:,} columns with {size}; tried on {trial.rows:,} rows{weighted}."
+
+
+def _headline(found: list[Measure]) -> Markup:
+    tiles = [
+        tag(
+            "div",
+            tag("dt", measure.name),
+            tag("dd", measure.value, class_="value", data_value=repr(measure.exact)),
+            tag("dd", measure.beside, class_="beside"),
+            class_="tile",
+        )
+        for measure in found
+    ]
+    return tag("dl", join(tiles), id="headline", class_="tiles", aria_label="Headline numbers")

@@ -1,0 +1,50 @@
+"""Time: what a round took, and how fast predictions are."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from gce.report.charts import Line, line_chart
+from gce.report.markup import Section, card, facts, seconds, shown
+from gce.report.scales import fitting
+from gce.report.trial import Trial, rows_of
+
+_ROWS = 10_000
+
+
+def section(trial: Trial) -> Section:
+    """What the fit took, round by round, and how fast rows are predicted."""
+    course = trial.course
+    each = np.diff(course.seconds, prepend=0.0)
+    x, y = fitting(course.steps, room=0.0), fitting(each, zero=True)
+    total = float(course.seconds[-1])
+    chart = line_chart(
+        [Line("seconds", course.steps, each, "c0")],
+        x,
+        y,
+        name="seconds",
+        words=f"seconds a {course.unit}: {shown(float(np.median(each)))} in the middle, {seconds(total)} in all",
+        x_label=course.unit,
+        y_label=f"seconds a {course.unit}",
+    )
+    some = trial.some(_ROWS)
+    X = rows_of(trial.X, some)
+    began = time.perf_counter()
+    trial.model.predict(X)
+    taken = time.perf_counter() - began
+    numbers = facts(
+        [
+            ("Fit", seconds(total)),
+            (f"A {course.unit}, median", seconds(float(np.median(each)))),
+            (f"Predict {len(some):,} rows", seconds(taken)),
+            ("Rows a second", shown(len(some) / taken, 3)),
+            ("A row", seconds(taken / len(some))),
+        ]
+    )
+    predicted = card(
+        "Predictions", numbers, note="One call, from the table as given, on the machine that made this page."
+    )
+    cards = [card(f"Time of each {course.unit}", chart), predicted]
+    return Section("timing", "Timing", "Measured during the fit, and once for predictions.", cards)

@@ -1,0 +1,136 @@
+"""A fitted model tried on given rows: what every section looks at, computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from torch import Tensor
+
+from gce.losses import CrossEntropy, Logistic, Loss, Power, PseudoHuber, Quantile, Squared
+from gce.plotting.readings import Course, Shares, course, shares
+from gce.scoring import class_codes
+from gce.settings import as_numpy
+from gce.table import Sheet, as_targets
+from gce.table.sheet import is_frame
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model, rows, and what the model makes of them.
+
+    Parameters
+    ----------
+    model : estimator
+    X : as given, less the rows of weight 0
+    sheet : Sheet
+        ``X`` column by column.
+    coded : array of shape (n, d)
+    y : array of shape (n,) or (n, k)
+    target : array of shape (n, k)
+        ``y`` as the loss knows it.
+    weight : array of shape (n,) or None
+    scores : Tensor of shape (n, k)
+    answer : array of shape (n,) or (n, k)
+    probability : array of shape (n, classes) or None
+    course : Course
+    shares : Shares
+    """
+
+    model: Any
+    X: Any
+    sheet: Sheet
+    coded: Array
+    y: NDArray[Any]
+    target: Array
+    weight: Array | None
+    scores: Tensor
+    answer: NDArray[Any]
+    probability: Array | None
+    course: Course
+    shares: Shares
+
+    @property
+    def rows(self) -> int:
+        return len(self.coded)
+
+    @property
+    def classifies(self) -> bool:
+        return self.probability is not None
+
+    def scores_of(self, coded: Array) -> Tensor:
+        """Raw scores of coded rows, ``(n, k)``."""
+        return self.model._scored(coded)
+
+    def costs_of(self, scores: Tensor, target: Array) -> Array:
+        """Each row's loss, ``(n,)``."""
+        y = torch.as_tensor(target, dtype=scores.dtype, device=scores.device)
+        return self.model.loss_.value(scores, y).cpu().numpy()
+
+    def mean(self, values: ArrayLike) -> float:
+        """The weighted mean of one number a row."""
+        return float(np.average(np.asarray(values, dtype=np.float64), weights=self.weight))
+
+    def some(self, most: int) -> NDArray[np.intp]:
+        """At most so many rows, drawn at random (the same ones each time), in their order."""
+        if self.rows <= most:
+            return np.arange(self.rows)
+        return np.sort(np.random.default_rng(0).choice(self.rows, most, replace=False))
+
+    def weight_of(self, rows: NDArray[np.intp]) -> Array | None:
+        return None if self.weight is None else self.weight[rows]
+
+
+def tried(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Trial:
+    """Try a fitted model on rows; those of weight 0 are not there."""
+    check_is_fitted(model)
+    X, y = as_numpy(X), np.asarray(as_targets(as_numpy(y)))
+    weight = None
+    if sample_weight is not None:
+        weight = _check_sample_weight(as_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
+        kept = np.flatnonzero(weight)
+        if len(kept) == 0:
+            raise ValueError("all sample weights are zero: there is no row to report on")
+        X, y, weight = rows_of(X, kept), y[kept], weight[kept]
+    sheet = model._read(X)
+    coded = model.table_.coded(sheet)
+    check_consistent_length(coded, y)
+    # pandas' memory is not ours to write, and torch takes none that is not
+    target = np.array(model._encode_y_val(y))
+    scores = model._scored(coded)
+    classifies = is_classifier(model)
+    answer = model.classes_[class_codes(scores)] if classifies else model._answer(scores)
+    probability = model._probabilities(scores) if classifies else None
+    fitted = course(model), shares(model)
+    return Trial(model, X, sheet, coded, y, target, weight, scores, answer, probability, *fitted)
+
+
+def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of what a user gave, of the same kind."""
+    if is_frame(X):
+        import narwhals as nw
+
+        return nw.from_native(X, eager_only=True)[rows].to_native()
+    if isinstance(X, list | tuple):
+        return [X[i] for i in rows]
+    return X[rows]
+
+
+def name_of(loss: Loss) -> str:
+    """What a reader calls a loss."""
+    if isinstance(loss, Squared):
+        return "squared error"
+    if isinstance(loss, Logistic | CrossEntropy):
+        return "log-loss"
+    if isinstance(loss, Power):
+        return "absolute error" if loss.q == 1 else f"|f - y|^{loss.q:g}"
+    if isinstance(loss, Quantile):
+        return f"pinball loss at {loss.quantile:g}"
+    return "pseudo-Huber loss" if isinstance(loss, PseudoHuber) else type(loss).__name__

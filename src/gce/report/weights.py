@@ -1,0 +1,114 @@
+"""What the ensemble is made of: weights by round and member."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gce.report.charts import Bar, Line, bar_chart, guide, line_chart
+from gce.report.markup import Markup, Section, card, percent, shown, table
+from gce.report.scales import Scale, fitting
+from gce.report.trial import Trial
+
+#: Colours there are, and bars along the axis at most.
+_COLOURS, _BARS = 8, 120
+
+
+def section(trial: Trial) -> Section | None:
+    """What the ensemble is made of; nothing to say of a single atom."""
+    if len(trial.shares.weights) < 2:
+        return None
+    cards = [_bars(trial), _gathered(trial), _members(trial)]
+    lead = "Weights are positive and sum to 1; the score of a row is the offset plus the weighted sum of the atoms."
+    return Section("weights", "Weights and atoms", lead, cards)
+
+
+def _bars(trial: Trial) -> Markup:
+    shares = trial.shares
+    members = np.unique(shares.member)
+    several = 1 < len(members) <= _COLOURS
+    place = shares.born if shares.by_round else _ranks(trial)
+    wide = max(1, -(-int(place.max() + 1) // _BARS))
+    first = place // wide * wide
+    bars, tallest = [], 0.0
+    for left in np.unique(first):
+        bottom = 0.0
+        for m in members if several else [None]:
+            here = first == left if m is None else (first == left) & (shares.member == m)
+            weight = float(shares.weights[here].sum())
+            if weight > 0:
+                where = _where(int(left), wide, shares.by_round)
+                who = f"member {m}, " if several else ""
+                words = f"{who}{where}: {percent(weight)} of the weight"
+                look = f"c{int(m) if m is not None else 0}"
+                bars.append(Bar(left - 0.4 * wide, left + 0.4 * wide, bottom, bottom + weight, look, words))
+                bottom += weight
+        tallest = max(tallest, bottom)
+    x = Scale(float(first.min()) - 0.6 * wide, max(float(first.max()), float(first.min()) + 8 * wide) + 0.6 * wide)
+    by = "round that made the atom" if shares.by_round else "atoms, heaviest first"
+    zero = " Round 0 is the offset itself." if shares.by_round and (shares.born == 0).any() else ""
+    chart = bar_chart(
+        bars,
+        x,
+        fitting([0.0, tallest], zero=True),
+        name="weights",
+        words=f"weight of {len(shares.weights)} atoms by {by}",
+        x_label=by,
+        y_label="share of the weight",
+        legend=[(f"member {m}", f"c{int(m)}") for m in members] if several else (),
+    )
+    title = "Weight by round" if shares.by_round else "Weight of each atom"
+    return card(title, chart, note=f"Where the ensemble's weight was made.{zero}")
+
+
+def _ranks(trial: Trial) -> np.ndarray:
+    """The place of each atom among those of its member, the heaviest first, from 1."""
+    rank = np.empty(len(trial.shares.weights), dtype=np.int64)
+    for m in np.unique(trial.shares.member):
+        own = np.flatnonzero(trial.shares.member == m)
+        rank[own[np.argsort(-trial.shares.weights[own], kind="stable")]] = np.arange(1, len(own) + 1)
+    return rank
+
+
+def _where(left: int, wide: int, by_round: bool) -> str:
+    what = "round" if by_round else "place"
+    return f"{what} {left}" if wide == 1 else f"{what}s {left} to {left + wide - 1}"
+
+
+def _gathered(trial: Trial) -> Markup:
+    total = np.cumsum(np.sort(trial.shares.weights)[::-1])
+    most = int(np.searchsorted(total, 0.9)) + 1
+    atoms = np.arange(len(total) + 1)
+    x, y = fitting(atoms, room=0.0), Scale(0.0, 1.04)
+    chart = line_chart(
+        [Line("weight", atoms, np.concatenate([[0.0], total]), "c0")],
+        x,
+        y,
+        name="gathered",
+        words=f"{most} of {len(total)} atoms carry 90 % of the weight",
+        x_label="atoms, heaviest first",
+        y_label="share of the weight",
+        marks=[guide(x, y, [(0, 0.9), (most, 0.9), (most, 0)])],
+    )
+    return card("How many atoms matter", chart, note=f"{most} of the {len(total)} atoms carry 90 % of the weight.")
+
+
+def _members(trial: Trial) -> Markup:
+    shares, rows = trial.shares, []
+    for m in np.unique(shares.member):
+        own = shares.member == m
+        weight = shares.weights[own] / shares.weights[own].sum()
+        cells = [
+            f"{m}",
+            shown(int(own.sum())),
+            shown(1 / float(np.square(weight).sum()), 3),
+            percent(float(weight.max())),
+        ]
+        if shares.by_round:
+            cells.append(percent(float(weight[shares.born[own] == 0].sum())))
+        rows.append([*cells, shown(int(trial.course.best[m]))])
+    head = ["member", "atoms", "effective", "heaviest", *(["offset"] if shares.by_round else []), "kept"]
+    note = (
+        "Effective: 1 / sum of squared weights, the number of equal atoms that would be as spread out. "
+        f"Kept: the {trial.course.unit} at which the member stands."
+    )
+    return card("Members", table(head, rows, caption="Members and their atoms"), note=note)
