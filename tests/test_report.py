@@ -1,5 +1,6 @@
 """The report: opened in a browser, its drawn figures are the model's numbers."""
 
+import doctest
 import re
 
 import numpy as np
@@ -11,8 +12,7 @@ from sklearn.metrics import confusion_matrix, log_loss, mean_absolute_error, r2_
 
 import gce
 from browser import CHROMIUM, Browser
-from gce.report import write
-from gce.report.classes import binned
+from gce.report import classes, markup, write
 from gce.report.scales import Scale, fitting, thinned
 
 RNG = np.random.default_rng(0)
@@ -275,7 +275,7 @@ def test_calibration_of_two_classes(fitted, page, browser):
     model, rows, y = fitted("two")
     browser.open(page("two"))
     label, _, x, share = next(c for c in drawn(browser, "calibration") if c[0])
-    said, truth, _ = binned(model.predict_proba(rows)[:, 1], y, None)
+    said, truth, _ = classes.binned(model.predict_proba(rows)[:, 1], y, None)
     close(x, said)
     close(share, truth)
     assert (f"{model.temperature_:.3g}" in label) == (model.temperature_ != 1)
@@ -288,12 +288,12 @@ def test_columns_of_a_frame(fitted, browser, tmp_path):
     write(model, tmp_path / "r.html", new, y)
     browser.open(tmp_path / "r.html")
     found = {row[0]: row for row in cells(browser, "columns")}
-    assert [found[name][4] for name in ("size", "colour", "old")] == ["number", "category", "boolean"]
+    assert [found[name][5] for name in ("size", "colour", "old")] == ["number", "category", "boolean"]
     for name in new:
         assert float(found[name][2].rstrip(" %")) == pytest.approx(100 * new[name].isna().mean(), abs=0.06)
-    assert found["colour"][5] == "10.0 %"
-    assert found["size"][3].split(" … ") == [f"{q:.3g}" for q in np.nanquantile(new["size"], [0, 0.5, 1])]
-    assert "green" in found["colour"][3]
+    assert found["colour"][3] == "10.0 %"
+    assert found["size"][4].split(" … ") == [f"{q:.3g}" for q in np.nanquantile(new["size"], [0, 0.5, 1])]
+    assert "green" in found["colour"][4]
 
 
 def test_weighted_rows_are_repeated_rows(fitted, browser, tmp_path):
@@ -403,3 +403,10 @@ def test_scales():
     kept = thinned(10_000)
     assert len(kept) == 600
     assert kept[[0, -1]].tolist() == [0, 9999]
+
+
+@pytest.mark.parametrize("module", [markup, classes])
+def test_examples_in_the_docs(module):
+    done = doctest.testmod(module)
+    assert done.attempted > 0
+    assert done.failed == 0

@@ -11,8 +11,8 @@ from gce.report.markup import NOTHING, Markup, Section, card, percent, shown, ta
 from gce.report.scales import Scale
 from gce.report.trial import Array, Trial
 
-#: Classes up to which the whole matrix is shown, and pairs or classes listed beyond.
-_MATRIX, _LISTED = 12, 20
+#: Classes up to which cells are large, up to which the whole matrix is shown, and pairs or classes listed beyond.
+_ROOMY, _MATRIX, _LISTED = 4, 12, 20
 _BINS = 10
 
 
@@ -46,7 +46,8 @@ def _matrix(counts: Array, names: list[str]) -> Markup:
             cells.append(tag("td", shown(counts[i, j], 3), class_=" ".join(look.split()), style=shade, title=words))
         body.append(tag("tr", tag("th", name, scope="row"), *cells))
     caption = tag("caption", "Confusion matrix: true classes down, predicted across", class_="unseen")
-    inner = tag("table", caption, tag("thead", head), tag("tbody", *body), class_="heat", data_chart="confusion")
+    size = "heat roomy" if len(names) <= _ROOMY else "heat"
+    inner = tag("table", caption, tag("thead", head), tag("tbody", *body), class_=size, data_chart="confusion")
     box = tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label="Confusion matrix")
     return card("Confusion matrix", box, note="Rows of the table are true classes, columns what the model said.")
 
@@ -89,7 +90,7 @@ def _by_class(counts: Array, names: list[str]) -> Markup:
             ]
         )
     head = ["class", "rows", "", "missed", "false alarms", "mostly taken for"]
-    body = table(head, rows, caption="Errors class by class", class_="levels")
+    body = table(head, rows, caption="Errors class by class", class_="levels crowded")
     note = "Missed: rows of the class given another. False alarms: rows given the class that are another's."
     if len(listed) < len(names):
         note += f" The {len(listed)} worst of {len(names)} classes."

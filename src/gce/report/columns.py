@@ -17,32 +17,35 @@ _LISTED, _BINS, _LEVELS = 100, 20, 12
 
 def section(trial: Trial) -> Section:
     """One line a column: its kind, gaps, range or commonest levels, and a tiny histogram."""
-    sheet, rows = trial.sheet, []
-    unseen = [_unseen(trial, j) for j in range(min(len(sheet.names), _LISTED))]
-    for j, share in enumerate(unseen):
-        name, kind, column = sheet.names[j], sheet.kinds[j], sheet.columns[j]
-        category = trial.model.table_.schema.columns[j].kind == "category"
-        missing, words, picture = _levels(column) if category else _numbers(column)
-        if kind == "boolean":
-            words = f"true {percent(float(np.nanmean(column)))}" if missing < 1 else NOTHING
-        cells = [name, picture, percent(missing) if missing else "", words, "category" if category else kind]
-        rows.append([*cells, percent(share) if share else ""] if any(unseen) else cells)
-    head = ["column", "spread", "missing", "range or levels", "kind", *(["not in the fit"] if any(unseen) else [])]
+    sheet = trial.sheet
+    lines = [_line(trial, j) for j in range(min(len(sheet.names), _LISTED))]
+    head = ["column", "spread", "missing", "not in the fit", "range or levels", "kind"]
+    # a column of blanks says nothing
+    kept = [
+        i for i in range(len(head)) if head[i] not in ("missing", "not in the fit") or any(line[i] for line in lines)
+    ]
+    head, rows = [head[i] for i in kept], [[line[i] for i in kept] for line in lines]
     body = table(head, rows, caption="Columns of the given rows", class_="words columns")
     note = "Ranges are least, median, largest."
     if len(rows) < len(sheet.names):
         note += f" The first {len(rows)} of {len(sheet.names):,} columns."
-    if any(unseen):
+    if "not in the fit" in head:
         note += " Not in the fit: values that were rare or absent there, and share one code."
     lead = f"The {trial.rows:,} rows this page was made on, column by column."
     cards = [card("Columns", tag("div", body, data_chart="columns"), note=note, wide=True)]
     return Section("data", "Data", lead, cards)
 
 
-def _unseen(trial: Trial, j: int) -> float:
-    """Share of rows whose category has no code of its own."""
-    category = trial.model.table_.schema.columns[j].kind == "category"
-    return float((trial.coded[:, j] == -1).mean()) if category else 0.0
+def _line(trial: Trial, j: int) -> list[str]:
+    """What there is to say of a column: see the heads."""
+    kind, column = trial.model.table_.schema.columns[j].kind, trial.coded[:, j]
+    missing, words, picture = _levels(trial.sheet.columns[j]) if kind == "category" else _numbers(column)
+    if kind == "boolean":
+        words = f"true {percent(float(np.nanmean(column)))}" if missing < 1 else NOTHING
+    # a category without a code of its own
+    unseen = float((column == -1).mean()) if kind == "category" else 0.0
+    shares = [percent(share) if share else "" for share in (missing, unseen)]
+    return [trial.sheet.names[j], picture, *shares, words, kind]
 
 
 def _numbers(column: Array) -> tuple[float, str, Markup | str]:

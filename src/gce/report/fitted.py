@@ -17,7 +17,7 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")
 
 def section(trial: Trial) -> Section:
     """What was fitted."""
-    cards = [card("The model", facts(_model(trial)))]
+    cards = [card("The model", facts(_model(trial)), wide=True)]
     changed = changed_parameters(trial.model)
     if changed:
         rows = [(name, _short(value), _short(usual)) for name, value, usual in changed]
@@ -37,7 +37,7 @@ def _model(trial: Trial) -> list[tuple[str, str]]:
         found.append(("Rows it learned from", shown(model.n_samples_fit_)))
     found += [
         ("Columns", shown(model.n_features_in_)),
-        ("Members", f"{members}" + (" (cross-fitted, averaged)" if members > 1 else "")),
+        ("Members", f"{members}, averaged" if members > 1 else "1"),
         ("Atoms with weight", shown(len(model.ensemble_))),
         (f"{course.unit.capitalize()}s run", shown(model.n_iter_)),
         ("Fit time", seconds(float(course.seconds[-1]))),
@@ -60,7 +60,7 @@ def _hull(model: Any) -> str:
     if not np.isfinite(model.bound_).all():
         return "no bound (a plain network)"
     if len(model.bound_) > 1:
-        return f"each output's offset ± {_span(model.bound_)}"
+        return f"offsets ± {_span(model.bound_)}"
     return f"{shown(float(model.offset_[0]))} ± {shown(float(model.bound_[0]))}"
 
 
@@ -73,7 +73,7 @@ def _versions() -> list[tuple[str, str]]:
     import gce
 
     ours = [("gce", gce.__version__), ("Python", platform.python_version())]
-    return [*ours, *((name, version(name)) for name in _LIBRARIES), ("Machine", platform.machine())]
+    return [*ours, *((name, version(name)) for name in _LIBRARIES)]
 
 
 def changed_parameters(model: Any) -> list[tuple[str, Any, Any]]:

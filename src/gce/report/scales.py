@@ -105,7 +105,7 @@ def path(x: Array, y: Array) -> str:
     """A line through points in drawing units, broken where one has no place."""
     pieces, pen = [], "M"
     for a, b in zip(x.tolist(), y.tolist(), strict=True):
-        if math.isnan(a) or math.isnan(b):
+        if not (math.isfinite(a) and math.isfinite(b)):
             pen = "M"
             continue
         pieces.append(f"{pen}{a:.1f} {b:.1f}")

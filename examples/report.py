@@ -1,0 +1,74 @@
+"""A page about a fitted model, from a table with text and gaps.
+
+    python examples/report.py [--out out] [--pictures docs/images]
+
+Fits a classifier to scikit-learn's breast cancer data, one column turned into text and one cell in twenty removed, so
+that the page has something to show. ``--pictures`` also takes the README's pictures of it, with Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+from gce import GCEClassifier
+
+SCREENS = {"wide": (1280, 1800), "narrow": (390, 1800)}
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync", "--hide-scrollbars")
+
+
+def load() -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows with 30 columns, and whether a tumour is malignant or benign."""
+    data = load_breast_cancer(as_frame=True)
+    X = data.data
+    X["mean texture"] = pd.cut(X["mean texture"], [0, 16, 20, 50], labels=["fine", "medium", "coarse"]).astype(object)
+    X = X.mask(np.random.default_rng(0).random(X.shape) < 0.05)
+    return X, np.asarray(data.target_names)[data.target]
+
+
+def photograph(page: Path, folder: Path) -> None:
+    """Pictures of the page's top, on a wide and on a narrow screen."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        sys.exit("pictures need Chromium, and none was found")
+    for name, (width, height) in SCREENS.items():
+        with tempfile.TemporaryDirectory() as profile:
+            # a window has a least width, a frame has none
+            frame = Path(profile) / "frame.html"
+            size = f"width={width} height={height}"
+            frame.write_text(f"<body style='margin:0'><iframe style='border:0' {size} src='{page.resolve().as_uri()}'>")
+            command = [chromium, *FLAGS, f"--user-data-dir={profile}/profile", f"--window-size={width},{height}"]
+            shot = f"--screenshot={(folder / f'report_{name}.png').resolve()}"
+            subprocess.run([*command, shot, frame.as_uri()], check=True, stderr=subprocess.DEVNULL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out"))
+    parser.add_argument("--pictures", type=Path)
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    X_train, X_test, y_train, y_test = train_test_split(*load(), test_size=0.3, random_state=0)
+    model = GCEClassifier(random_state=0).fit(X_train, y_train)
+    page = given.out / "report.html"
+    model.report(page, X_test, y_test)
+    error = 100 * (1 - model.score(X_test, y_test))
+    Console().print(
+        f"{error:.1f} % of {len(y_test)} test rows wrong. Report: {page}, {page.stat().st_size // 1000} kB."
+    )
+    if given.pictures is not None:
+        photograph(page, given.pictures)
+
+
+if __name__ == "__main__":
+    main()
