@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))
 NUMBERS = X[:, 0] + 0.3 * RNG.normal(size=90)
 CLASSES = np.array(["a", "b", "c"])[np.digitize(NUMBERS, [-0.5, 0.5])]
-TINY = {"max_atoms": 4, "cv": 2, "basis": gce.Neural(hidden=3, max_epochs=3), "random_state": 0}
+TINY = {"max_atoms": 6, "cv": 2, "basis": gce.Neural(hidden=5, max_epochs=30), "random_state": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -32,14 +32,20 @@ def _closed():
     plt.close("all")
 
 
+def _learned(model):
+    # a fit that stops at once would make every picture trivial
+    assert model.n_iter_ > 3
+    return model
+
+
 @pytest.fixture(scope="module")
 def regressor():
-    return gce.GCERegressor(**TINY).fit(X, NUMBERS)
+    return _learned(gce.GCERegressor(**TINY).fit(X, NUMBERS))
 
 
 @pytest.fixture(scope="module")
 def classifier():
-    return gce.GCEClassifier(**TINY).fit(X, CLASSES)
+    return _learned(gce.GCEClassifier(**TINY).fit(X, CLASSES))
 
 
 @pytest.fixture(scope="module")

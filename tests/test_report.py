@@ -13,13 +13,13 @@ from sklearn.metrics import confusion_matrix, log_loss, mean_absolute_error, r2_
 import gce
 from browser import CHROMIUM, Browser
 from gce.report import classes, markup, write
-from gce.report.scales import Scale, fitting, thinned
+from gce.report.scales import Scale, fitting, path, thinned
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
-NUMBERS = X[:, 0] - 0.5 * X[:, 1] + 0.3 * RNG.normal(size=120)
-CLASSES = np.array(["low", "middle", "high"])[np.digitize(NUMBERS, [-0.5, 0.5])]
-TINY = {"max_atoms": 4, "cv": 2, "basis": gce.Neural(hidden=3, max_epochs=3), "random_state": 0}
+NUMBERS = 20 * X[:, 0] - 10 * X[:, 1] + 6 * RNG.normal(size=120)
+CLASSES = np.array(["low", "middle", "high"])[np.digitize(NUMBERS, [-10, 10])]
+TINY = {"max_atoms": 6, "cv": 2, "basis": gce.Neural(hidden=5, max_epochs=30), "random_state": 0}
 JOINT = {"hidden": 3, "max_epochs": 6, "random_state": 0}
 ALWAYS = {"fitted", "importance", "training", "data", "timing", "bound"}
 
@@ -59,6 +59,8 @@ def fitted():
         if name not in kept:
             model, rows, y = CASES[name]()
             kept[name] = model.fit(rows, y), rows, y
+            # a fit that stops at once would make every picture trivial
+            assert model.n_iter_ > 3
         return kept[name]
 
     return get
@@ -301,6 +303,7 @@ def test_weighted_rows_are_repeated_rows(fitted, browser, tmp_path):
     times = RNG.integers(0, 4, len(y))
     model.report(tmp_path / "weighted.html", rows, y, sample_weight=times)
     model.report(tmp_path / "repeated.html", np.repeat(rows, times, 0), np.repeat(y, times))
+    assert f"tried on {np.count_nonzero(times)} rows, weighted" in (tmp_path / "weighted.html").read_text("utf-8")
     found = []
     for name in ("weighted", "repeated"):
         browser.open(tmp_path / f"{name}.html")
@@ -318,7 +321,7 @@ def test_names_from_data_run_no_code(browser, tmp_path):
     rows = pd.DataFrame(X, columns=[evil, worse, "a & 'b'"])
     rows["text"] = np.where(X[:, 0] > 0, evil, "</td><script>document.title='owned'</script>")
     # a lone surrogate cannot be written to a file as it is
-    y = np.array([evil, worse, "\ud800"])[np.digitize(NUMBERS, [-0.5, 0.5])]
+    y = np.array([evil, worse, "\ud800"])[np.digitize(NUMBERS, [-10, 10])]
     model = gce.GCEClassifier(class_weight={evil: 2.0}, **TINY).fit(rows, y)
     model.report(tmp_path / "r.html", rows, y)
     browser.open(tmp_path / "r.html")
@@ -399,6 +402,7 @@ def test_scales():
         "100",
         "1,000",
     ]
+    assert path(np.arange(4.0), np.array([0.0, np.inf, 2.0, np.nan])) == "M0.0 0.0M2.0 2.0"
     assert thinned(5).tolist() == [0, 1, 2, 3, 4]
     kept = thinned(10_000)
     assert len(kept) == 600
