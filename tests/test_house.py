@@ -12,7 +12,7 @@ ORDER = [
     "datasets", "extras", "kernels", "passes", "native", "memory", "losses", "risk", "line_search", "coefficients",
     "objectives", "streams", "basis", "ensemble", "active_set", "algorithms", "callbacks", "trackers", "hooks",
     "fitting", "nongreedy", "table", "members", "scoring", "calibration", "settings", "theory", "export", "plotting",
-    "base", "greedy", "jointly", "tasks", "estimators",
+    "report", "base", "greedy", "jointly", "tasks", "estimators",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 PAPER = sorted((SOURCE.parents[1] / "paper").rglob("*.py"))

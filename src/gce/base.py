@@ -253,7 +253,7 @@ class ConvexModel(Support, BaseEstimator):
 
     def _start(self, schema: Schema, rows: Rows, seed: int) -> None:
         """What a fit settles once: the table, the loss, the hull's centre and bound."""
-        self._seed = seed
+        self._seed, self.n_samples_fit_ = seed, len(rows.target)
         target, weight, clip = rows.target, rows.weight, np.inf if self.clip is None else float(self.clip)
         self.table_ = Table(schema, Encoder.learn(rows.X, weight, schema, self.scale, clip))
         y = torch.from_numpy(target)
@@ -308,6 +308,26 @@ class ConvexModel(Support, BaseEstimator):
         """Encoded targets as the user knows them, for scorers."""
         raise NotImplementedError
 
+    # Looking.
+
+    def report(self, path: str | Path, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
+        """Write one HTML page about this model and how it does on given rows, to be opened in any browser.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; its folder must exist.
+        X : array-like or data frame of shape (n, d)
+            Rows the model has not seen.
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 0 is a row that is not there.
+        """
+        # half a second of imports that nothing else needs
+        from gce.report import write
+
+        write(self, path, X, y, sample_weight)
+
     # Predicting.
 
     def to_onnx(self, path: str | Path | IO[bytes]) -> None:
@@ -331,8 +351,11 @@ class ConvexModel(Support, BaseEstimator):
         return torch.from_numpy(self.table_.transform(X)).to(self.ensemble_.offset.device)
 
     def _scores(self, X: Any) -> Tensor:
-        """Raw scores, ``(n, k)``; beside them and ``X`` only some rows are held at a time."""
-        X = self._checked(X)
+        """Raw scores, ``(n, k)``."""
+        return self._scored(self._checked(X))
+
+    def _scored(self, X: Array) -> Tensor:
+        """Raw scores of coded rows, ``(n, k)``; beside them and ``X`` only some rows are held at a time."""
         with torch.no_grad(), limited(self.n_jobs):
             blocks = (X[first : first + _ROWS_AT_ONCE] for first in range(0, len(X), _ROWS_AT_ONCE))
             return torch.cat([self.ensemble_(self._rows(block)) for block in blocks])

@@ -87,6 +87,8 @@ _GREEDY = """
         members, whose own values are lists in ``members``. The gap is that of the iterate the round started from.
     n_iter_ : int
         Rounds run.
+    n_samples_fit_ : int
+        Rows learned from, those of weight 0 and those given as ``X_val`` left out.
     offset_, bound_ : array of shape (k,)
     loss_ : Loss
     table_ : Table
@@ -132,6 +134,8 @@ _TRAINED = """
         ``seconds``; means over members, whose own values are lists in ``members``.
     n_iter_ : int
         Epochs run.
+    n_samples_fit_ : int
+        Rows learned from, those of weight 0 and those given as ``X_val`` left out.
     offset_, bound_ : array of shape (k,)
     loss_ : Loss
     table_ : Table

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gce.extras import extra
+
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, YELLOW, GREY = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#6B6B6B",
 )  # fmt: skip
@@ -15,10 +17,7 @@ MEMBERS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)
 
 def axes_for(ax: Any) -> Any:
     """The axes given, or new ones."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError('pictures need matplotlib: pip install "greedy-convex-ensemble[plot]"') from error
+    plt = extra("matplotlib.pyplot", "plot")
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
     ax.spines[["top", "right"]].set_visible(False)

@@ -16,7 +16,7 @@ from gce.report.markup import Markup, Section, join, tag
 from gce.report.measures import Measure, measures
 from gce.report.trial import Trial, tried
 
-_SECTIONS = (fitted, classes, residuals, importance, training, weights, columns, timing, guarantee)
+_SECTIONS = (fitted, classes, residuals, training, importance, weights, columns, timing, guarantee)
 
 
 def write(model: Any, path: str | Path, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
