@@ -5,6 +5,7 @@ The protocol is JSON messages that end in a zero byte, written to the browser's 
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
 ]  # fmt: skip
+#: Seconds to wait for a word from it: a slow machine starts it in five.
+PATIENCE = 60
 # puts the pipes' ends where the protocol wants them; they may stand in each other's way
 LAUNCHER = """
 import fcntl, os, sys
@@ -51,11 +54,18 @@ class Browser:
         os.close(from_browser)
         self._buffer, self._next, self._session = b"", 0, None
         self.complaints, self.asked = [], []
+        try:
+            self._attach()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _attach(self):
         target = self._send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._send(f"{domain}.enable")
-        return self
 
     def __exit__(self, *_):
         os.close(self._out)
@@ -100,9 +110,10 @@ class Browser:
 
     def _receive(self):
         while b"\0" not in self._buffer:
-            piece = os.read(self._in, 1 << 16)
+            there, _, _ = select.select([self._in], [], [], PATIENCE)
+            piece = os.read(self._in, 1 << 16) if there else b""
             if not piece:
-                raise RuntimeError("the browser has gone")
+                raise RuntimeError("the browser has gone" if there else f"the browser said nothing for {PATIENCE} s")
             self._buffer += piece
         line, self._buffer = self._buffer.split(b"\0", 1)
         message = json.loads(line)
