@@ -148,6 +148,11 @@ class Fit:
     def rounds(self) -> int:
         return len(self.course)
 
+    @property
+    def atoms(self) -> list[Atoms]:
+        """What the rounds added, but for the zero function all that the fit is made of."""
+        return [atoms for _, atoms, _ in self._atoms]
+
     def run(
         self,
         problem: Problem,

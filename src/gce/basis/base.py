@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from gce.objectives import Objective
+from gce.parts import Parts
 from gce.streams import RoundStreams
 
 ROWS_MIXED_AT_ONCE = 1024
@@ -23,6 +24,23 @@ class Atoms(nn.Module):
 
     #: Names of atoms that may be found again, ``(A,)``; None where each atom is new.
     keys: Tensor | None = None
+
+    @property
+    def foreign(self) -> str | None:
+        """What to call atoms that no file can hold, because they are not tensors alone; None for those it can."""
+        return f"a member of type {type(self).__name__}"
+
+    def stored(self) -> Parts:
+        """What a file keeps of atoms that are not foreign."""
+        raise NotImplementedError
+
+    @classmethod
+    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> Self:
+        """Atoms from a file, for so many inputs and a hull's bound ``(k,)``; a ValueError where that cannot be.
+
+        A class that has it belongs into the table of names in :mod:`gce.basis.stored`.
+        """
+        raise NotImplementedError
 
     @property
     def form(self) -> tuple[object, ...]:
@@ -59,6 +77,17 @@ class Zero(Atoms):
     def __init__(self, count: int, outputs: int) -> None:
         super().__init__()
         self.count, self.outputs = count, outputs
+
+    @property
+    def foreign(self) -> str | None:
+        return None if type(self) is Zero else super().foreign
+
+    def stored(self) -> Parts:
+        return Parts({"count": self.count})
+
+    @classmethod
+    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> Zero:
+        return Zero(parts.integer("count", 1), len(bound))
 
     def __len__(self) -> int:
         return self.count

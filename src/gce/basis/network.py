@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from torch import Tensor
 from gce import native
 from gce.basis import loops
 from gce.basis.base import ROWS_MIXED_AT_ONCE, Atoms
+from gce.parts import Parts
 
 Activation = Literal["relu", "tanh"]
 Bounded = Literal["hardtanh", "tanh"]
@@ -129,6 +130,22 @@ class TwoLayer(Shaped):
         """Whether compiled loops know this network; a subclass may mean something else by its layers."""
         return type(self) is TwoLayer and self.output != "identity"
 
+    def shapes(self, d: int, outputs: int) -> list[tuple[int, int]]:
+        """Shapes of one network's parameters."""
+        return [(self.hidden, d), (self.hidden, 1), (outputs, self.hidden), (outputs, 1)]
+
+    def stored(self) -> dict[str, Any]:
+        """As JSON, for a file."""
+        about = {"activation": self.activation, "output": self.output}
+        return {"hidden": int(self.hidden), **about, "gain": float(self.gain)}
+
+    @classmethod
+    def restored(cls, parts: Parts) -> TwoLayer:
+        """From a file."""
+        activation = parts.choice("activation", ("relu", "tanh"))
+        output = parts.choice("output", ("hardtanh", "tanh", "identity"))
+        return cls(parts.integer("hidden", 1), activation, output, parts.number("gain"))
+
     def start(self, d: int, outputs: int, rng: torch.Generator, dtype: torch.dtype) -> Parameters:
         """Initial parameters of one network, for inputs of unit variance."""
         h = self.hidden
@@ -192,6 +209,16 @@ class TwoLayer(Shaped):
 class SingleNeuron(Shaped):
     """``nets`` neurons ``tanh(u'x)`` for each output: the atoms of the paper's Figure 1."""
 
+    def shapes(self, d: int, outputs: int) -> list[tuple[int, int]]:
+        return [(outputs, d)]
+
+    def stored(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def restored(cls, parts: Parts) -> SingleNeuron:
+        return cls()
+
     def start(self, d: int, outputs: int, rng: torch.Generator, dtype: torch.dtype) -> Parameters:
         u = torch.randn(outputs, d, generator=rng, dtype=torch.float64) / math.sqrt(max(d, 1))
         return [u.to(dtype)]
@@ -219,6 +246,10 @@ class SingleNeuron(Shaped):
 
 
 Architecture = TwoLayer | SingleNeuron
+
+#: Their names in files.
+ARCHITECTURES: dict[str, type[TwoLayer] | type[SingleNeuron]] = {"two-layer": TwoLayer, "neuron": SingleNeuron}
+_PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
 
 
 def drawn(
@@ -259,6 +290,35 @@ class Networks(Atoms):
         for name, p in zip(self._names, parameters, strict=True):
             self.register_buffer(name, p)
         self.register_buffer("bound", bound)
+
+    @property
+    def foreign(self) -> str | None:
+        if type(self) is not Networks:
+            return super().foreign
+        known = type(self.architecture) in ARCHITECTURES.values()
+        return None if known else f"a network of type {type(self.architecture).__name__}"
+
+    def stored(self) -> Parts:
+        (name,) = (name for name, kind in ARCHITECTURES.items() if type(self.architecture) is kind)
+        (precision,) = (name for name, dtype in _PRECISIONS.items() if self.parameters_[0].dtype == dtype)
+        meta = {"architecture": name, **self.architecture.stored(), "models": self.models, "precision": precision}
+        return Parts(meta, {"bound": self.bound, **dict(zip(self._names, self.parameters_, strict=True))})
+
+    @classmethod
+    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> Networks:
+        architecture = ARCHITECTURES[parts.choice("architecture", ARCHITECTURES)].restored(parts)
+        dtype = _PRECISIONS[parts.choice("precision", _PRECISIONS)]
+        outputs = len(bound)
+        models, own = parts.integer("models", 1, outputs), parts.finite("bound", outputs)
+        shapes = architecture.shapes(inputs, outputs // models)
+        parameters = [parts.finite(f"p{i}", None, *shape, dtype=dtype) for i, shape in enumerate(shapes)]
+        networks = {len(p) for p in parameters}
+        if models not in (1, outputs) or len(networks) > 1 or networks.pop() % models:
+            raise ValueError("the networks' parameters do not fit together")
+        bounded = isinstance(architecture, SingleNeuron) or architecture.output != "identity"
+        if not ((own > 0) & (own <= bound)).all() or not (bounded or bound.isinf().all()):
+            raise ValueError("the networks can leave the ensemble's bound")
+        return cls(architecture, parameters, own, models)
 
     @property
     def parameters_(self) -> Parameters:

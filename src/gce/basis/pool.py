@@ -85,6 +85,10 @@ class PoolAtoms(Atoms):
         self.functions, self.keys = functions, keys
         self._every, self._X = every, X
 
+    @property
+    def foreign(self) -> str:
+        return f"pool member {int(self.keys[0])}"
+
     def __len__(self) -> int:
         return len(self.keys)
 

@@ -1,0 +1,37 @@
+"""Atoms in files: a name for each class that a file can hold, and the way back from the name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from torch import Tensor
+
+from gce.basis.base import Atoms, Zero
+from gce.basis.network import Networks
+from gce.parts import Parts
+
+#: A class of atoms that a file can hold has its name here.
+KINDS: dict[str, type[Atoms]] = {"zero": Zero, "networks": Networks}
+
+
+def first_foreign(atoms: Iterable[Atoms]) -> str | None:
+    """What to call the first member that no file can hold; None where there is none."""
+    return next((name for name in (some.foreign for some in atoms) if name is not None), None)
+
+
+def store(atoms: Sequence[Atoms]) -> Parts:
+    """Atoms of several kinds, none of them foreign, in their order."""
+    parts = Parts({"kinds": []})
+    for i, some in enumerate(atoms):
+        (kind,) = (name for name, known in KINDS.items() if type(some) is known)
+        parts.meta["kinds"].append(kind)
+        parts.add(str(i), some.stored())
+    return parts
+
+
+def restore(parts: Parts, inputs: int, bound: Tensor) -> list[Atoms]:
+    """Atoms for so many inputs, within a bound ``(k,)``; a ValueError where a file holds no such atoms."""
+    kinds = parts.words("kinds")
+    if unknown := set(kinds) - KINDS.keys():
+        raise ValueError(f"{sorted(unknown)[0]!r} is no kind of atoms")
+    return [KINDS[kind].restored(parts.within(str(i)), inputs, bound) for i, kind in enumerate(kinds)]

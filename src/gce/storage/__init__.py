@@ -1,0 +1,5 @@
+"""Models and checkpoints in files."""
+
+from gce.storage.container import ModelFileError
+
+__all__ = ["ModelFileError"]

@@ -1,0 +1,85 @@
+"""What was learned: a greedy ensemble's whole fit, or the ensemble and history of one that was trained at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gce.basis import stored
+from gce.basis.base import Atoms
+from gce.callbacks import EarlyStopping
+from gce.ensemble import ConvexEnsemble
+from gce.fitting import Fit
+from gce.parts import Parts
+from gce.storage import courses
+from gce.storage.courses import ROUNDING
+
+
+def store_fit(fit: Fit) -> Parts:
+    """A fit whose atoms are not foreign."""
+    parts = Parts({"members": fit.members})
+    parts.add("course", courses.store(fit.course, fit.members))
+    return parts
+
+
+def restore_fit(parts: Parts, inputs: int, bound: Tensor) -> Fit:
+    """A fit as it stood after its last round; its limits are set by whoever goes on with it."""
+    members, course = parts.integer("members", 1), parts.within("course")
+    # before anything of that length is made, a tensor of it is asked for
+    course.mask("running", None, members)
+    fit = Fit(members, EarlyStopping(None, 0.0))
+    rounds = courses.restore(course, members, 1, inputs, bound)
+    sequel = courses.Sequel(members, len(bound))
+    for news in rounds:
+        sequel.check(news)
+    fit.replay(rounds)
+    if fit.stopping.best_round.keys() != set(range(members)):
+        raise ValueError("a member has no best round")
+    return fit
+
+
+def store_ensemble(ensemble: ConvexEnsemble) -> Parts:
+    """An ensemble whose atoms are not foreign."""
+    parts = Parts({}, {"weights": ensemble.weights, "origin": ensemble.origin})
+    parts.add("atoms", stored.store([atoms for atoms in ensemble.parts if isinstance(atoms, Atoms)]))
+    return parts
+
+
+def restore_ensemble(parts: Parts, inputs: int, offset: Tensor, bound: Tensor) -> ConvexEnsemble:
+    """An ensemble; weights off the simplex and atoms that are not as many as the weights are refused."""
+    atoms = stored.restore(parts.within("atoms"), inputs, bound)
+    count = sum(map(len, atoms))
+    given = parts.tensors.get("weights", torch.empty(0))
+    weights = parts.finite("weights", count, *([len(bound)] if given.ndim == 2 else []))
+    origin = parts.tensor("origin", count, 2, dtype=torch.int64)
+    if (weights < 0).any() or (weights.sum(0) - 1).abs().max() > ROUNDING:
+        raise ValueError("the weights are not on the simplex")
+    if (origin < 0).any():
+        raise ValueError("the ensemble's parts do not fit together")
+    return ConvexEnsemble(atoms, weights, origin, offset, bound)
+
+
+def store_history(history: list[dict[str, Any]]) -> Parts:
+    """Epochs: what all members did in each."""
+    names = list(history[0]["members"])
+    columns = {name: torch.tensor([entry["members"][name] for entry in history], dtype=torch.float64) for name in names}
+    seconds = torch.tensor([entry["seconds"] for entry in history], dtype=torch.float64)
+    return Parts({"columns": names}, {"seconds": seconds, **{f"columns.{name}": c for name, c in columns.items()}})
+
+
+def restore_history(parts: Parts) -> list[dict[str, Any]]:
+    """Epochs, with the means over members made anew."""
+    names = parts.words("columns")
+    if not set(names) <= {"risk", "validation"} or "risk" not in names:
+        raise ValueError("the history has columns that no training writes")
+    risk = parts.tensor("columns.risk", None, None)
+    seconds = parts.finite("seconds", len(risk)).tolist()
+    columns: dict[str, Tensor] = {name: parts.tensor(f"columns.{name}", *risk.shape) for name in names}
+    entries = []
+    for i, spent in enumerate(seconds):
+        members = {name: column[i].tolist() for name, column in columns.items()}
+        means = {name: sum(own) / len(own) for name, own in members.items()}
+        entries.append({"epoch": i + 1, "validation": None, **means, "seconds": spent, "members": members})
+    return entries

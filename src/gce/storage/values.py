@@ -1,0 +1,182 @@
+"""Parameters as JSON: plain values, arrays, and objects of a few known classes.
+
+What has no such form is *opaque*: a file keeps its ``repr`` for people to read, and never makes anything of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn import model_selection
+from sklearn.base import BaseEstimator
+
+from gce import algorithms, basis, line_search, losses
+
+#: Our own objects that parameters can be; each is made anew from its parameters.
+_OWN: dict[str, type[BaseEstimator]] = {
+    kind.__name__: kind
+    for kind in (
+        losses.Squared,
+        losses.Power,
+        losses.PseudoHuber,
+        losses.Quantile,
+        losses.Logistic,
+        losses.CrossEntropy,
+        algorithms.FrankWolfe,
+        algorithms.AwayStep,
+        algorithms.Pairwise,
+        algorithms.Blended,
+        algorithms.NonlinearGreedy,
+        basis.Neural,
+        basis.Neuron,
+        line_search.Exact,
+        line_search.Brent,
+        line_search.OpenLoop,
+    )
+}
+_FOLDS = ("n_splits", "shuffle", "random_state")
+_SHARES = ("n_splits", "test_size", "train_size", "random_state")
+#: scikit-learn's splitters, and what they are made of.
+_SPLITTERS: dict[str, tuple[type, tuple[str, ...]]] = {
+    kind.__name__: (kind, names)
+    for kind, names in (
+        (model_selection.KFold, _FOLDS),
+        (model_selection.StratifiedKFold, _FOLDS),
+        (model_selection.GroupKFold, _FOLDS),
+        (model_selection.StratifiedGroupKFold, _FOLDS),
+        (model_selection.ShuffleSplit, _SHARES),
+        (model_selection.StratifiedShuffleSplit, _SHARES),
+        (model_selection.GroupShuffleSplit, _SHARES),
+        (model_selection.TimeSeriesSplit, ("n_splits", "max_train_size", "test_size", "gap")),
+        (model_selection.LeaveOneOut, ()),
+        (model_selection.LeaveOneGroupOut, ()),
+    )
+}
+#: Numbers of an array, or items of a list, that parameters have at most: beyond, they are data.
+_MOST_ITEMS = 10_000
+_ARRAYS = {"float64": np.float64, "float32": np.float32, "int64": np.int64, "bool": np.bool_}
+
+
+class OpaqueError(TypeError):
+    """A value that has no form in a file."""
+
+
+def encode(value: Any) -> Any:
+    """A parameter as JSON; an OpaqueError for what has no such form."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else {"float": str(float(value))}
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if type(value) in (list, tuple, dict, np.ndarray):
+        return _encode_items(value)
+    for name, kind in _OWN.items():
+        if type(value) is kind:
+            return {"object": name, "parameters": _encode_dict(value.get_params(deep=False))}
+    for name, (kind, names) in _SPLITTERS.items():
+        if type(value) is kind:
+            return {"object": name, "parameters": _encode_dict({key: getattr(value, key) for key in names})}
+    raise OpaqueError(f"{type(value).__name__} has no form in a file")
+
+
+def decode(value: Any) -> Any:
+    """A parameter from JSON; a ValueError for what :func:`encode` does not write."""
+    if value is None or isinstance(value, bool | str | int | float):
+        return value
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        raise ValueError("a parameter is no JSON value")
+    tags = frozenset(value)
+    for wanted, decoder in _DECODERS.items():
+        if tags == wanted:
+            return decoder(value)
+    raise ValueError(f"a parameter has the unknown form {sorted(tags)}")
+
+
+def described(value: Any) -> str:
+    """What to call an opaque value in every process alike: a callable by its name, all else by its class."""
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _encode_items(value: Any) -> Any:
+    size = value.size if isinstance(value, np.ndarray) else len(value)
+    if size > _MOST_ITEMS:
+        raise OpaqueError(f"{size} items are data, not a parameter")
+    if isinstance(value, np.ndarray):
+        if value.dtype.name not in _ARRAYS:
+            raise OpaqueError(f"arrays of {value.dtype} have no form in a file")
+        return {"array": encode(value.tolist()), "dtype": value.dtype.name}
+    if isinstance(value, dict):
+        return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
+    items = [encode(item) for item in value]
+    return items if isinstance(value, list) else {"tuple": items}
+
+
+def _encode_dict(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: encode(value) for name, value in values.items()}
+
+
+def _decode_float(value: Any) -> float:
+    if value["float"] not in ("nan", "inf", "-inf"):
+        raise ValueError("a parameter is no number")
+    return float(value["float"])
+
+
+def _decode_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(_listed(value["tuple"]))
+
+
+def _decode_dict(value: Any) -> dict[Any, Any]:
+    pairs = _listed(value["dict"])
+    if not all(isinstance(pair, list) and len(pair) == 2 and _plain(pair[0]) for pair in pairs):
+        raise ValueError("a parameter is no dictionary")
+    return dict(pairs)
+
+
+def _decode_array(value: Any) -> Any:
+    if value["dtype"] not in _ARRAYS:
+        raise ValueError("a parameter is no array")
+    return np.array(decode(value["array"]), dtype=_ARRAYS[value["dtype"]])
+
+
+def _decode_object(value: Any) -> Any:
+    name, given = value["object"], value["parameters"]
+    if not isinstance(name, str) or not isinstance(given, dict) or not (name in _OWN or name in _SPLITTERS):
+        raise ValueError("a parameter is an object of an unknown class")
+    parameters = {key: decode(item) for key, item in given.items()}
+    if not all(map(_plain, parameters.values())):
+        raise ValueError(f"a parameter of {name} is no number or word")
+    if name in _SPLITTERS:
+        kind, names = _SPLITTERS[name]
+    else:
+        kind, names = _OWN[name], tuple(_OWN[name]._get_param_names())
+    if not parameters.keys() <= set(names):
+        raise ValueError(f"{name} has no parameters {sorted(parameters.keys() - set(names))}")
+    return kind(**parameters)
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("a parameter is no list")
+    return [decode(item) for item in value]
+
+
+def _plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+_DECODERS: dict[frozenset[str], Callable[[Any], Any]] = {
+    frozenset({"float"}): _decode_float,
+    frozenset({"tuple"}): _decode_tuple,
+    frozenset({"dict"}): _decode_dict,
+    frozenset({"array", "dtype"}): _decode_array,
+    frozenset({"object", "parameters"}): _decode_object,
+}
