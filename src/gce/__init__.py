@@ -13,6 +13,8 @@ from gce.estimators import (
     NNRegressor,
 )
 from gce.line_search import Brent, Exact, LineSearch, OpenLoop
+from gce.loading import load
+from gce.storage import ModelFileError
 
 __version__ = "0.1.0"
 
@@ -28,6 +30,7 @@ __all__ = [
     "GCEClassifier",
     "GCERegressor",
     "LineSearch",
+    "ModelFileError",
     "NGCEClassifier",
     "NGCERegressor",
     "NNClassifier",
@@ -40,6 +43,7 @@ __all__ = [
     "Pool",
     "Step",
     "datasets",
+    "load",
     "losses",
     "plotting",
     "theory",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import IO, Any, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
 )
 from torch import Tensor
 
-from gce import export
 from gce import scoring as answers
 from gce.calibration import HeldOut
 from gce.ensemble import ConvexEnsemble
@@ -42,6 +41,7 @@ from gce.settings import threads as torch_threads
 from gce.streams import Streams
 from gce.table import Schema, Sheet, Table, as_targets, is_tabular, read
 from gce.table.encoder import Encoder
+from gce.writing import Writing
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,38 @@ _NUMBERS = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
 Learn = Callable[[Problem, Metric | None, Streams, FitTask], None]
 
 
-class ConvexModel(Support, BaseEstimator):
+@dataclass(frozen=True)
+class Way:
+    """A way of learning, ready to go.
+
+    Parameters
+    ----------
+    learn : callable
+        Called with the problem.
+    resume : bool
+        It goes on from the model's last fit.
+    seed : int or None
+        That of the fit it goes on from; None: to be drawn.
+    """
+
+    learn: Learn
+    resume: bool = False
+    seed: int | None = None
+
+
+class Given(NamedTuple):
+    """What a user gives to ``fit``."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    groups: Any
+    X_val: Any
+    y_val: Any
+    sample_weight_val: Any
+
+
+class ConvexModel(Writing, Support, BaseEstimator):
     """A convex combination of models around an offset, whatever its task and however it is learned.
 
     Parameters
@@ -79,13 +110,9 @@ class ConvexModel(Support, BaseEstimator):
 
     # What the ways of learning do differently.
 
-    def _prepared(self) -> Learn:
-        """What is called with the problem: parameters are checked, and clocks started, before any data is touched."""
+    def _way(self) -> Way:
+        """How it will be learned: parameters are checked, and clocks started, before any data is touched."""
         raise NotImplementedError
-
-    def _resumes(self) -> bool:
-        """Whether this fit goes on from the last one."""
-        return False
 
     # What the two tasks do differently.
 
@@ -149,27 +176,31 @@ class ConvexModel(Support, BaseEstimator):
         -------
         self
         """
+        return self._fit_by(self._way(), Given(X, y, sample_weight, groups, X_val, y_val, sample_weight_val))
+
+    def _fit_by(self, way: Way, given: Given) -> Self:
+        """Fit in a way of learning."""
+        X, y, sample_weight, groups, *validation_rows = given
         self._check_table()
-        learn, resume = self._prepared(), self._resumes()
         task = FitTask(self, X, y, sample_weight)
-        sheet, y = self._read_both(as_numpy(X), as_targets(as_numpy(y)), reset=not resume)
+        sheet, y = self._read_both(as_numpy(X), as_targets(as_numpy(y)), reset=not way.resume)
         weight = _check_sample_weight(as_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(weight)
         if len(kept) == 0:
             raise ValueError("all sample weights are zero: there is no row to fit")
         sheet, weight = sheet.take(kept), weight[kept]
-        schema = self.table_.schema if resume else Schema.learn(sheet, weight, self.categorical_features)
+        schema = self.table_.schema if way.resume else Schema.learn(sheet, weight, self.categorical_features)
         X, (target, codes) = schema.code(sheet), self._encode_y(y[kept])
-        validation = self._check_validation(schema, X_val, y_val, sample_weight_val)
+        validation = self._check_validation(schema, *validation_rows)
         weight = weight * self._factors(target, weight)
-        seed = self._seed if resume else draw_seed(self.random_state)
+        seed = draw_seed(self.random_state) if way.seed is None else way.seed
         rows = Rows(X, target, codes, weight, kept, self._check_groups(groups, len(y), kept))
         members, X_all, target_all = self._members(rows, seed, validation)
         with torch.no_grad(), torch_threads(self.n_jobs), limited(self.n_jobs):
-            if not resume:
+            if not way.resume:
                 self._start(schema, rows, seed)
             problem, metric = self._problem(X_all, target_all, members, sample_weight is not None)
-            learn(problem, metric, Streams(seed, members.names), task)
+            way.learn(problem, metric, Streams(seed, members.names), task)
             self._calibrate(self._held_out(problem))
         task.end()
         return self
@@ -308,40 +339,7 @@ class ConvexModel(Support, BaseEstimator):
         """Encoded targets as the user knows them, for scorers."""
         raise NotImplementedError
 
-    # Looking.
-
-    def report(self, path: str | Path, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
-        """Write one HTML page about this model and how it does on given rows, to be opened in any browser.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file; its folder must exist.
-        X : array-like or data frame of shape (n, d)
-            Rows the model has not seen.
-        y : array-like of shape (n,) or (n, k)
-        sample_weight : array-like of shape (n,), optional
-            A row of weight 0 is a row that is not there.
-        """
-        # half a second of imports that nothing else needs
-        from gce.report import write
-
-        write(self, path, X, y, sample_weight)
-
     # Predicting.
-
-    def to_onnx(self, path: str | Path | IO[bytes]) -> None:
-        """Write the model as one ONNX graph: encoder, ensemble and inverse link.
-
-        Inputs and outputs are described in docs/onnx.md. Needs ``pip install "greedy-convex-ensemble[onnx]"``.
-
-        Parameters
-        ----------
-        path : path or file
-            A file is written whole or not at all; or a binary file that is open for writing.
-        """
-        check_is_fitted(self)
-        export.to_onnx(self, path)
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from gce.active_set import Standing
 from gce.algorithms import ALGORITHMS, Algorithm
-from gce.base import ConvexModel, Learn
+from gce.base import ConvexModel, Given, Way
 from gce.basis import BASES, Basis
 from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit
-from gce.fitting import Fit, Method, Metric, Problem
-from gce.hooks import FitTask
+from gce.fitting import Fit, Keep, Method, Metric, Problem
+from gce.hooks import FitTask, with_callbacks
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.losses import Loss
 from gce.native import limited
 from gce.settings import check_count, check_number, look_up
+from gce.storage.checkpoints import Checkpoint
+from gce.storage.fingerprints import fingerprint
 from gce.streams import Streams
 from gce.theory.report import BoundReport, bound_report
 
@@ -87,13 +91,58 @@ class GreedyConvexEnsemble(ConvexModel):
         self.warm_start = warm_start
         self.random_state = random_state
 
-    def _prepared(self) -> Learn:
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: ArrayLike | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        """Fit the ensemble.
+
+        Parameters
+        ----------
+        X : array-like, Tensor or data frame of shape (n, d)
+            Numbers, booleans, text and categories; gaps (NaN, None, null) anywhere. Frames of pandas, polars, pyarrow
+            and whatever else narwhals reads.
+        y : array-like, Tensor, series or frame of shape (n,), or (n, k) for several regression targets
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 0 is a row that is not there.
+        groups : array-like of shape (n,), optional
+            Rows of one group are never both trained on and held out by a member. Handed to ``cv`` where that is a
+            splitter.
+        X_val, y_val, sample_weight_val : optional
+            Rows to watch for early stopping; all rows of ``X`` are then trained on, by one member.
+        checkpoint : str or Path, optional
+            A folder of its own, to which every round is written when it ends. The same call after an interruption goes
+            on from there and ends in the same model, to the last bit on a CPU; after the fit it returns the model at
+            once. Limits (``max_iter``, ``max_atoms``, ``time_limit``, ``tol``, ``n_iter_no_change``) may differ from
+            call to call and hold from then on; with ``random_state=None`` the folder's seed is taken. The folder alone
+            says where to go on, whatever ``warm_start`` is. A folder of another fit is refused.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_by(self._way(checkpoint), Given(X, y, sample_weight, groups, X_val, y_val, sample_weight_val))
+
+    def _way(self, checkpoint: str | Path | None = None) -> Way:
         limits = self._check_limits()
         clock = [] if self.time_limit is None else [TimeLimit(self.time_limit)]
-        return partial(self._learn, limits=limits, clock=clock)
-
-    def _resumes(self) -> bool:
-        return self.warm_start and hasattr(self, "_fit")
+        learn = partial(self._learn, limits=limits, clock=clock)
+        if checkpoint is not None:
+            folder = Checkpoint(checkpoint)
+            seed = folder.seed if self.random_state is None else None
+            return Way(partial(learn, begin=partial(self._begin_in, folder), keep=folder.keep), seed=seed)
+        if self.warm_start and hasattr(self, "_fit"):
+            return Way(partial(learn, begin=self._go_on), resume=True, seed=self._seed)
+        return Way(partial(learn, begin=self._begin))
 
     def _check_limits(self) -> tuple[int, int]:
         check_number("tol", self.tol, 0)
@@ -112,6 +161,38 @@ class GreedyConvexEnsemble(ConvexModel):
             streams,
         )
 
+    def _begin(self, problem: Problem, streams: Streams) -> Standing | None:
+        """A fit of no rounds."""
+        self._fit = Fit(len(streams.names), EarlyStopping(self.n_iter_no_change, self.tol))
+        self._kept = self._kept_signs()
+        return None
+
+    def _go_on(self, problem: Problem, streams: Streams) -> Standing | None:
+        """The last fit."""
+        members, keep = len(streams.names), self._kept_signs()
+        if self._fit.members != members:
+            raise ValueError(f"warm_start goes on with {self._fit.members} members, but cv now gives {members}")
+        if self._kept != keep:
+            raise ValueError(
+                f"warm_start goes on with atoms of signs {self._kept}, which monotonic_cst={self.monotonic_cst!r} "
+                "cannot change: set warm_start=False and fit anew"
+            )
+        return None
+
+    def _begin_in(self, folder: Checkpoint, problem: Problem, streams: Streams) -> Standing | None:
+        """The fit in a folder, which may have no rounds yet, and how its active set stood."""
+        self._begin(problem, streams)
+        folder.claim(fingerprint(self, problem, streams), streams)
+        course, standing = folder.rounds(problem.X.shape[1], problem.bound.cpu())
+        self._fit.replay(course)
+        for atoms in self._fit.atoms:
+            atoms.to(problem.X.device)
+        return standing
+
+    def _kept_signs(self) -> list[int] | None:
+        signs = self._signs()
+        return None if signs is None else signs.tolist()
+
     def _learn(
         self,
         problem: Problem,
@@ -120,18 +201,10 @@ class GreedyConvexEnsemble(ConvexModel):
         task: FitTask,
         limits: tuple[int, int],
         clock: list[TimeLimit],
+        begin: Callable[[Problem, Streams], Standing | None],
+        keep: Keep | None = None,
     ) -> None:
-        method, members, signs = self._method(streams), len(streams.names), self._signs()
-        keep = None if signs is None else signs.tolist()
-        if not self._resumes():
-            self._fit, self._kept = Fit(members, EarlyStopping(self.n_iter_no_change, self.tol)), keep
-        elif self._fit.members != members:
-            raise ValueError(f"warm_start goes on with {self._fit.members} members, but cv now gives {members}")
-        elif self._kept != keep:
-            raise ValueError(
-                f"warm_start goes on with atoms of signs {self._kept}, which monotonic_cst={self.monotonic_cst!r} "
-                "cannot change: set warm_start=False and fit anew"
-            )
+        method, standing = self._method(streams), begin(problem, streams)
         max_iter, max_atoms = limits
         max_calls = np.inf if method.basis.exact else max_atoms
         self._fit.stopping.n_iter_no_change, self._fit.stopping.tol = self.n_iter_no_change, self.tol
@@ -145,7 +218,16 @@ class GreedyConvexEnsemble(ConvexModel):
             if self._shows_progress():
                 remaining = Remaining(max_iter, max_calls, *clock)
                 watchers.append(stack.enter_context(Progress(remaining)))
-            self._fit.run(problem, method, max_iter=max_iter, max_calls=max_calls, metric=metric, callbacks=watchers)
+            self._fit.run(
+                problem,
+                method,
+                max_iter=max_iter,
+                max_calls=max_calls,
+                metric=metric,
+                callbacks=watchers,
+                standing=standing,
+                keep=keep,
+            )
         self.__dict__.update(self._fitted(problem))
 
     def _fitted(self, problem: Problem) -> dict[str, Any]:

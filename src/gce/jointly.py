@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from gce import nongreedy
-from gce.base import Array, ConvexModel, Learn
+from gce.base import Array, ConvexModel, Way
 from gce.basis.descent import Schedule
 from gce.basis.network import Activation, Architecture, Bounded, SingleNeuron, TwoLayer
 from gce.basis.neural import FULL_BATCH_ROWS, default_batch
@@ -44,7 +44,7 @@ class JointlyTrained(ConvexModel):
     n_iter_no_change: int | None
     time_limit: float | None
 
-    def _prepared(self) -> Learn:
+    def _way(self) -> Way:
         check_count("hidden", self.hidden, 1)
         _among("activation", self.activation, ("relu", "tanh"))
         for name, least in (("patience", 0), ("last_epochs", 1)):
@@ -59,7 +59,7 @@ class JointlyTrained(ConvexModel):
         deadline = math.inf
         if self.time_limit is not None:
             deadline = time.monotonic() + check_number("time_limit", self.time_limit, 0)
-        return partial(self._learn, deadline=deadline)
+        return Way(partial(self._learn, deadline=deadline))
 
     def _learn(self, problem: Problem, metric: Metric | None, streams: Streams, task: FitTask, deadline: float) -> None:
         # epochs run in compiled loops, where nobody can be called
@@ -157,12 +157,12 @@ class NonGreedyConvexEnsemble(JointlyTrained):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _prepared(self) -> Learn:
+    def _way(self) -> Way:
         check_count("n_atoms", self.n_atoms, 1)
         _among("basis", self.basis, ("neural", "neuron"))
         _among("coefficients", self.coefficients, COEFFICIENTS)
         _among("output", self.output, ("hardtanh", "tanh"))
-        return super()._prepared()
+        return super()._way()
 
     def _model(self) -> tuple[Architecture, int, Coefficients]:
         coefficients = COEFFICIENTS[self.coefficients]

@@ -1,0 +1,79 @@
+"""What makes a fit the fit it is: everything that shapes its rounds, by name."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gce.fitting import Problem
+from gce.storage import container, values
+from gce.streams import Streams
+
+#: Parameters that shape no round that was run: limits and conveniences. What the random state gave is the seed.
+_FREE = {
+    "max_iter",
+    "max_atoms",
+    "time_limit",
+    "tol",
+    "n_iter_no_change",
+    "n_jobs",
+    "device",
+    "callbacks",
+    "verbose",
+    "warm_start",
+    "temperature",
+    "random_state",
+}
+
+
+def fingerprint(model: Any, problem: Problem, streams: Streams) -> dict[str, Any]:
+    """JSON values by name; a fit with the same ones runs the same rounds.
+
+    Parameters
+    ----------
+    model : estimator
+    problem : Problem
+    streams : Streams
+    """
+    parameters = model.get_params(deep=False)
+    tensors = {
+        "X": problem.X,
+        "y": problem.y,
+        "training weights": problem.train,
+        "held-out rows": problem.held_out,
+        "offset_": problem.offset,
+        "bound_": problem.bound,
+    }
+    return {
+        "estimator": type(model).__name__,
+        **{name: _parameter(value) for name, value in parameters.items() if name not in _FREE},
+        "random_state": streams.seed,
+        **{name: _digest(tensor) for name, tensor in tensors.items()},
+        # a member's random numbers are named by the rows it holds out, as they were before they were scaled
+        "members": list(streams.names),
+    }
+
+
+def _parameter(value: Any) -> Any:
+    try:
+        return values.encode(value)
+    except values.OpaqueError:
+        # its repr may name an address, which is another one after a restart; data that it gives is in the tensors
+        return values.described(value)
+
+
+def _digest(rows: Any) -> str:
+    """A hash of a tensor, or of sparse rows."""
+    tensors = [rows] if isinstance(rows, Tensor) else map(torch.from_numpy, _pieces(rows.matrix))
+    sha = hashlib.sha256(repr(tuple(rows.shape)).encode())
+    for tensor in tensors:
+        sha.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
+        sha.update(container.as_bytes(tensor.cpu().contiguous()))
+    return sha.hexdigest()
+
+
+def _pieces(matrix: Any) -> tuple[Any, ...]:
+    return matrix.data, matrix.indices, matrix.indptr

@@ -1,0 +1,65 @@
+"""Twenty fits killed at random moments, each gone on with to the end: run by test_checkpoints.py.
+
+A program of its own: it forks, so that packages are imported once. Its one argument is a folder to write to.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import gce
+
+FOLDER, KILLS = Path(sys.argv[1]), 20
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 4))
+Y = np.column_stack([X[:, 0] * X[:, 1], np.sin(X[:, 2]) + 0.1 * RNG.normal(size=150)])
+
+
+def fit(checkpoint):
+    basis = gce.Neural(hidden=6, max_epochs=10, inherit=0.5)
+    model = gce.GCERegressor(basis=basis, algorithm="pairwise", cv=3, max_atoms=15, n_iter_no_change=6, random_state=0)
+    return model.fit(X, Y, checkpoint=checkpoint)
+
+
+def course(model):
+    """Everything that a fit leaves, but for the clock."""
+    history = [{name: value for name, value in entry.items() if name != "seconds"} for entry in model.history_]
+    state = {name: tensor.numpy().tobytes() for name, tensor in model.ensemble_.state_dict().items()}
+    return history, state, model.predict(X).tobytes(), [stage.tobytes() for stage in model.staged_predict(X)]
+
+
+def killed(folder, after):
+    """A fit in a process of its own, killed after some seconds; how many rounds it left."""
+    child = os.fork()
+    if child == 0:
+        fit(folder)
+        os._exit(0)
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return len(list(folder.glob("round-*.safetensors"))) if folder.exists() else 0
+
+
+def main():
+    whole = course(fit(None))
+    began = time.perf_counter()
+    assert course(fit(FOLDER / "whole")) == whole
+    taken = time.perf_counter() - began
+    rng, left = random.Random(0), []
+    for number in range(KILLS):
+        folder = FOLDER / str(number)
+        left.append(killed(folder, rng.uniform(0, taken)))
+        assert course(fit(folder)) == whole, f"kill {number}, after round {left[-1]}"
+        assert not list(folder.glob("*.tmp")) + list(folder.glob(".*"))
+    # kills that all came before the first round, or after the last, would prove nothing
+    assert len(set(left) - {0, len(whole[0])}) >= 3, left
+    sys.stdout.write(f"{KILLS} kills, after rounds {sorted(left)} of {len(whole[0])}\n")
+
+
+if __name__ == "__main__":
+    main()
