@@ -326,7 +326,8 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
     model = gce.GCERegressor(**TINY).fit(X, Y)
     for path in (tmp_path / "a.onnx", str(tmp_path / "b.onnx")):
         model.to_onnx(path)
-    whole = contents(model)
+    model.save(tmp_path / "m.safetensors")
+    whole = contents(gce.load(tmp_path / "m.safetensors"))
     assert [(tmp_path / name).read_bytes() for name in ("a.onnx", "b.onnx")] == [whole, whole]
 
     def fail(self, target):
@@ -336,7 +337,7 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="full"):
         gce.GCERegressor(**TINY).fit(X, -Y).to_onnx(tmp_path / "a.onnx")
     assert (tmp_path / "a.onnx").read_bytes() == whole
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.onnx", "b.onnx"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.onnx", "b.onnx", "m.safetensors"]
 
 
 class Own(Atoms):
@@ -365,9 +366,8 @@ def test_what_is_not_ours_is_refused():
     functions = [lambda rows: 0 * rows[:, 0], lambda rows: np.tanh(rows[:, 0])]
     pool = gce.GCERegressor(basis=gce.Pool(functions), bound=9.0, cv=2, max_iter=3).fit(X, Y)
     refused(pool, r"pool member 1\b")
-    nothing = torch.zeros(1, 2)
     one = torch.ones(1).double()
-    refused(fitted(ConvexEnsemble([Own()], one, nothing, one, one)), "Own")
+    refused(fitted(ConvexEnsemble([Own()], one, torch.zeros(1, 2), one, one)), "Own")
     refused(gce.GCERegressor(**TINY, loss=Exponential()).fit(X, Y), "Exponential")
     model = gce.GCERegressor(**TINY, loss=Renamed()).fit(X, Y)
     assert_same(model, session(model).run(None, {"X": X}), X)

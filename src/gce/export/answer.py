@@ -21,8 +21,8 @@ def inverse_link(graph: Graph, loss: Loss, scores: str) -> str:
     if link is CrossEntropy.predict:
         return graph("Softmax", scores, axis=1)
     raise ValueError(
-        f"{type(loss).__name__} is a loss of your own whose predict ONNX cannot hold: keep the model with joblib.dump "
-        "instead"
+        f"the loss {type(loss).__name__} has a predict of its own and cannot be written as ONNX: keep the model with "
+        "joblib.dump"
     )
 
 

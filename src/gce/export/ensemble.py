@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from gce.basis.base import Atoms, Zero
 from gce.basis.network import Networks, SingleNeuron, TwoLayer
-from gce.basis.pool import PoolAtoms
 from gce.ensemble import ConvexEnsemble
 from gce.export.graph import Graph
 
@@ -46,15 +45,12 @@ def _used(ensemble: ConvexEnsemble) -> Iterator[tuple[Networks, Array]]:
 
 def _known(part: Atoms) -> Networks:
     """Atoms that are tensors of ours; others are refused."""
-    if isinstance(part, PoolAtoms):
-        what = f"pool member {int(part.keys[0])} is a function of your own"
-    elif type(part) is not Networks:
-        what = f"{type(part).__name__} is a kind of atom of your own"
-    elif type(part.architecture) not in (TwoLayer, SingleNeuron):
-        what = f"{type(part.architecture).__name__} is an architecture of your own"
-    else:
-        return part
-    raise ValueError(f"{what}, which ONNX cannot hold: keep the model with joblib.dump instead")
+    if part.foreign is not None:
+        raise ValueError(
+            f"{part.foreign} is not gce's own and cannot be written as ONNX: keep the model with joblib.dump"
+        )
+    assert isinstance(part, Networks)
+    return part
 
 
 def _mixture(graph: Graph, part: Networks, weights: Array, rows: dict[Any, str]) -> str:

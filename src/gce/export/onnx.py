@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import sys
 from pathlib import Path
 from typing import IO, Any
@@ -15,13 +13,14 @@ from gce.export.answer import as_labels, inverse_link, label
 from gce.export.encoder import encoded
 from gce.export.ensemble import scores
 from gce.export.graph import Graph
+from gce.storage.container import put
 
 
 def to_onnx(model: Any, path: str | Path | IO[bytes]) -> None:
     """Write a fitted model, see :meth:`gce.base.ConvexModel.to_onnx`."""
     contents = _contents(model)
     if isinstance(path, str | Path):
-        _write(Path(path), contents)
+        put(Path(path), contents)
     else:
         path.write(contents)
 
@@ -40,13 +39,3 @@ def _contents(model: Any) -> bytes:
     else:
         graph.output("variable", inverse_link(graph, model.loss_, raw), np.float64, outputs)
     return graph.model(sys.modules["gce"].__version__, {key: json.dumps(value) for key, value in about.items()})
-
-
-def _write(path: Path, contents: bytes) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    try:
-        part.write_bytes(contents)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -74,11 +74,15 @@ def write(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, Tenso
     ready = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
     body = {"format": FORMAT, "version": VERSION, **meta}
     text = _canonical({**body, "sha256": _checksum(body, ready)})
-    path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY}")
     data = save(ready, {_KEY: text})
     if int.from_bytes(data[:8], "little") > HEADER_BYTES or _values(text) > JSON_VALUES:
         raise ValueError(f"{str(path)!r} would need {len(text):,} bytes of metadata, more than a file may have")
+    put(Path(path), data)
+
+
+def put(path: Path, data: bytes) -> None:
+    """Give a file its contents, all of them or none."""
+    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY}")
     try:
         with part.open("xb") as file:
             file.write(data)
