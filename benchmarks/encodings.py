@@ -15,6 +15,7 @@ import os
 import platform
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,25 +23,23 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn import datasets
 
-from gce import GCEClassifier, GCERegressor
-from gce.table import encoder
+from gce import GCEClassifier, GCERegressor, base
+from gce.table import Table, scaling
 
 RESULTS = Path(__file__).parent / "results"
-REGRESSION = ("concrete", "energy", "kin8nm", "protein", "bike_hour", "elevators", "diamonds")
-CLASSES = ("adult", "letter", "magic", "electricity6", "satimage")
-#: scale, clip, and the power of their spread by which flags are divided
-VARIANTS: dict[str, tuple[str, float | None, float]] = {
-    "mean/std, no clip": ("each", None, 1.0),
-    "mean/std, clip 4": ("each", 4.0, 1.0),
-    "auto, clip 4": ("auto", 4.0, 1.0),
-    "robust, clip 4": ("robust", 4.0, 1.0),
-    "robust, clip 3": ("robust", 3.0, 1.0),
-    "auto, clip 4, flags 0/1": ("auto", 4.0, 0.0),
-    "robust, clip 4, flags 0/1": ("robust", 4.0, 0.0),
-    "narrow, clip 4": ("robust", 4.0, 0.0),
-    "auto narrow, clip 4": ("auto-robust", 4.0, 0.0),
-    "narrow, clip 3": ("robust", 3.0, 0.0),
+REGRESSION = ("concrete", "energy", "kin8nm", "protein", "bike_hour", "elevators", "diamonds", "diabetes")
+CLASSES = ("adult", "letter", "magic", "electricity6", "satimage", "digits", "breast_cancer", "wine")
+#: scale, clip, the least number of columns that may share a unit, and whether flags have a variance of 1
+VARIANTS: dict[str, tuple[str, float | None, int, bool]] = {
+    "each by mean and spread (the paper's)": ("each", None, 32, False),
+    "each, clip 4": ("each", 4.0, 32, False),
+    "common for any columns of one unit, else each, clip 4 (the old default)": ("auto", 4.0, 1, False),
+    "robust, clip 4": ("robust", 4.0, 32, False),
+    "robust, clip 3": ("robust", 3.0, 32, False),
+    "common for 32 columns of one unit, else robust, clip 4 (the default)": ("auto", 4.0, 32, False),
+    "the default, flags of variance 1": ("auto", 4.0, 32, True),
 }
 WITH_CATEGORIES = ("adult", "diamonds")
 
@@ -50,12 +49,30 @@ def jobs(seeds: int) -> list[tuple[str, str, int]]:
     return [job for job in every if "flags" not in job[1] or job[0] in WITH_CATEGORIES]
 
 
+def loaded(name: str) -> tuple[Any, Any, list[int]]:
+    """Rows, targets, and which columns are categories."""
+    if hasattr(datasets, f"load_{name}"):
+        return *getattr(datasets, f"load_{name}")(return_X_y=True), []
+    with np.load(Path(os.environ["GCE_DATA_HOME"]) / f"{name}.npz", allow_pickle=False) as held:
+        return held["X"].astype(np.float64), held["y"], held["cat_cols"].tolist() if "cat_cols" in held else []
+
+
+def of_variance_1(table: Table) -> Table:
+    """The table with flags divided by their spread, far ones drawn in at 4 as numbers are."""
+    own = table.encoder
+    spread = np.sqrt(-own.on * own.off)  # 1 - p and -p
+    on, off = (z / (1 + (z / 4) ** 4) ** 0.25 for z in (own.on / spread, own.off / spread))
+    return replace(table, encoder=replace(own, on=on, off=off))
+
+
 def measure(name: str, variant: str, seed: int, device: str) -> dict[str, Any]:
     """One fit and its figures on the rows left over."""
-    scale, clip, encoder.FLAG_POWER = VARIANTS[variant]
-    with np.load(Path(os.environ["GCE_DATA_HOME"]) / f"{name}.npz", allow_pickle=False) as held:
-        X, y = held["X"].astype(np.float64), held["y"]
-        categories = held["cat_cols"].tolist() if "cat_cols" in held else []
+    scale, clip, scaling.MANY_COLUMNS, loud = VARIANTS[variant]
+    # the old default had no quartiles
+    scale = "each" if scaling.MANY_COLUMNS == 1 and not _one_unit(loaded(name)[0]) else scale
+    if loud:
+        base.Table = lambda *parts: of_variance_1(Table(*parts))
+    X, y, categories = loaded(name)
     train, test = np.split(np.random.RandomState(seed).permutation(len(X)), [int(0.8 * len(X))])
     kind = GCEClassifier if name in CLASSES else GCERegressor
     model = kind(scale=scale, clip=clip, categorical_features=categories, device=device, random_state=0, verbose=False)
@@ -70,6 +87,11 @@ def measure(name: str, variant: str, seed: int, device: str) -> dict[str, Any]:
     plain = -np.log(np.maximum(raw[np.arange(len(codes)), codes], 1e-15)).mean()
     figures = {"log_loss": float(log_loss), "log_loss_raw": float(plain), "temperature": model.temperature_}
     return {**line, "error": 100 * float((model.predict(X[test]) != y[test]).mean()), **figures}
+
+
+def _one_unit(X: Any) -> bool:
+    width = np.ptp(X, axis=0)
+    return scaling.share_a_unit(width[width > 0])
 
 
 def known(path: Path) -> dict[tuple[str, str, int], dict[str, Any]]:
@@ -98,8 +120,10 @@ def report(lines: dict[tuple[str, str, int], dict[str, Any]], machine: str) -> s
     out += ["|---|" + "---:|" * len(CLASSES)]
     for variant in VARIANTS:
         some = [[lines[n, variant, s] for s in seeds if (n, variant, s) in lines] for n in CLASSES]
-        pairs = [[np.mean([line[key] for line in own]) for key in ("log_loss_raw", "log_loss")] for own in some if own]
-        cells = [f"{plain:.4f} to {tempered:.4f}" for plain, tempered in pairs]
+        pairs = [
+            [np.mean([x[key] for x in own]) for key in ("log_loss_raw", "log_loss")] if own else [] for own in some
+        ]
+        cells = [f"{pair[0]:.4f} to {pair[1]:.4f}" if pair else "" for pair in pairs]
         out.append(f"| {variant} | {' | '.join(cells)} |")
     return "\n".join(out) + "\n"
 
