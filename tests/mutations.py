@@ -278,6 +278,9 @@ def without(*where):
 NET, STACK = ("fit", "course", "atoms", "0"), "fit.course.atoms.0"
 EVERY = [
     put("content", value="round"),
+    put("opaque", value={"cv": ["x"]}),
+    put("written", value={"time": "now", "versions": {"gce": 1}}),
+    without("written"),
     put("estimator", value="BaseEstimator"),
     put("estimator", value="gce.GCERegressor"),
     put("estimator", value=["GCERegressor"]),
@@ -341,6 +344,7 @@ CLASSES = [
 ]
 NUMBERS = [
     put("estimator", value="NGCEClassifier"),
+    put("estimator", value="NNClassifier"),
     without("fitted", "residuals_"),
     put("fitted", "_one_dimensional", value={"value": True}),
     put("fitted", "_one_dimensional", value={"value": 1}),
@@ -348,6 +352,7 @@ NUMBERS = [
 ]
 FIT = [
     without("fit"),
+    put("fit", "course", "atoms", "kinds", value=["networks"] * 1001),
     *(put("fit", "members", value=value) for value in (10**9, 3, 1, 0, -1, "2")),
     *(put("fit", "course", "rounds", value=value) for value in (10**9, 1, 0, 2.0)),
     *(put("fit", "course", "first", value=value) for value in (2, 0)),

@@ -139,6 +139,15 @@ def test_a_table_comes_back_with_its_columns(kind, path):
         back.predict(frame.rename(columns={"size": "weight"}))
 
 
+def test_a_table_that_says_nothing_comes_back(path):
+    frame = pd.DataFrame({"same": ["a"] * N})
+    for model in (greedy(gce.GCERegressor), gce.NNRegressor(**AT_ONCE)):
+        model.fit(frame, ONE).save(path)
+        back = gce.load(path)
+        assert back.table_.width == 0
+        assert np.array_equal(back.predict(frame), model.predict(frame))
+
+
 def test_a_loaded_fit_goes_on_where_the_saved_one_would(path):
     model = greedy(gce.GCERegressor, warm_start=True).fit(X, ONE)
     model.save(path)
@@ -205,6 +214,8 @@ def test_parameters_come_back_as_what_they_were(path):
         "n_iter_no_change": np.int64(7),
         "scoring": "r2",
         "n_jobs": 1,
+        "monotonic_cst": (0, 1, 0),
+        "categorical_features": [False, False, True],
     }
     model = greedy(gce.GCERegressor, **given).fit(X, ONE)
     model.save(path)

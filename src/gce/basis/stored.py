@@ -12,6 +12,8 @@ from gce.parts import Parts
 
 #: A class of atoms that a file can hold has its name here.
 KINDS: dict[str, type[Atoms]] = {"zero": Zero, "networks": Networks}
+#: Stacks of atoms in a file, one a form: more than a fit can make is refused before it costs anything.
+_MOST_STACKS = 1000
 
 
 def first_foreign(atoms: Iterable[Atoms]) -> str | None:
@@ -32,6 +34,8 @@ def store(atoms: Sequence[Atoms]) -> Parts:
 def restore(parts: Parts, inputs: int, bound: Tensor) -> list[Atoms]:
     """Atoms for so many inputs, within a bound ``(k,)``; a ValueError where a file holds no such atoms."""
     kinds = parts.words("kinds")
+    if len(kinds) > _MOST_STACKS:
+        raise ValueError(f"{len(kinds)} stacks of atoms are more than {_MOST_STACKS}")
     if unknown := set(kinds) - KINDS.keys():
         raise ValueError(f"{sorted(unknown)[0]!r} is no kind of atoms")
     return [KINDS[kind].restored(parts.within(str(i)), inputs, bound) for i, kind in enumerate(kinds)]

@@ -124,8 +124,10 @@ class Checkpoint:
         parts = courses.store([news], self._members)
         parts.add("standing", Parts(about))
         self._write(_ROUND.format(news.t), "round", parts)
-        # from here on nobody asks for the ones before
-        (self._folder / _PREDICTIONS.format(news.t - 1)).unlink(missing_ok=True)
+        # from here on nobody asks for earlier predictions
+        for path in self._folder.glob("predictions-*.safetensors"):
+            if path.name != _PREDICTIONS.format(news.t):
+                path.unlink(missing_ok=True)
 
     def _write(self, name: str, content: str, parts: Parts) -> None:
         container.write(self._folder / name, {"content": content, "of": self._name, **parts.meta}, parts.tensors)

@@ -31,6 +31,8 @@ Tensors = dict[str, Tensor]
 #: Bytes of a header that are read at all, and values in its JSON: a JSON value takes up to about 150 bytes of memory,
 #: so that a hostile header costs some hundred MiB at most.
 HEADER_BYTES, JSON_VALUES = 2**25, 2_000_000
+#: Tensors of a file: atoms are stacked, so that some dozens are usual.
+_MOST_TENSORS = 10_000
 #: The only key of safetensors' own metadata; a second one would escape the checksum.
 _KEY = "gce"
 #: No booleans: their bytes may be altered without altering them.
@@ -114,6 +116,8 @@ def read(path: str | Path) -> tuple[Meta, Tensors]:
     try:
         with safe_open(path, framework="pt") as opened:
             meta = _parsed(path, opened.metadata())
+            if len(opened.keys()) > _MOST_TENSORS:
+                refuse(path, f"holds more than {_MOST_TENSORS} tensors")
             # copies: the file may be overwritten while the model is in use
             tensors = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
     except SafetensorError as error:

@@ -59,12 +59,16 @@ def restored(parts: Parts, kinds: Mapping[str, type[Any]], device: torch.device)
     """The model of a file, of one of the given classes, on a device; a ValueError where there is none."""
     if parts.meta.get("content") != "model":
         raise ValueError("it holds no model")
+    # kept for people to read: words
+    about = (parts.within("opaque"), parts.within("written").within("versions"))
+    if not all(isinstance(word, str) for some in about for word in some.meta.values()):
+        raise ValueError("what it says about itself is no text")
     model = _estimator(parts, kinds)
     fitted = attributes.restore_all(parts.within("fitted"))
     _check(model, fitted)
     vars(model).update(fitted)
     inputs, (offset, bound) = model.table_.width, map(torch.from_numpy, (model.offset_, model.bound_))
-    if "fit" in parts.meta:
+    if hasattr(model, "staged_predict"):
         fit = model._fit = learned.restore_fit(parts.within("fit"), inputs, bound)
         for atoms in fit.atoms:
             atoms.to(device)
