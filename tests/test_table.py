@@ -122,7 +122,8 @@ def test_far_values_do_not_narrow_the_bulk():
     z = table.transform(np.c_[tails, even])
     assert 0.9 < z[:1000, 0].std() < 1.1
     assert table.scale[1] == pytest.approx(even.std())  # light tails: quartiles are wider than the spread
-    np.testing.assert_array_equal(weighted_quantiles(np.c_[[1.0, 2, 3, np.nan]], np.ones(4), 0.5), [2.0])
+    few = np.c_[[1.0, 2, 3, np.nan], np.full(4, np.nan)]
+    np.testing.assert_array_equal(weighted_quantiles(few, np.ones(4), (0.5, 1.0)), [[2, 0], [3, 0]])
 
 
 def test_one_hot():
@@ -215,6 +216,9 @@ REFUSED = {
         r"'a' mixes text \('\?'\) and numbers",
     ),
     "lists": (pl.DataFrame({"a": [[1], [2], [3], [4], [5], [6]]}), "'a' is of type List"),
+    "lazy": (pl.DataFrame({"a": [1.0] * 6}).lazy(), r"give X.collect\(\)"),
+    "no column": (pd.DataFrame(index=range(6)), r"0 feature\(s\): at least 1 of each is needed"),
+    "no row": (pd.DataFrame({"a": pd.Series([], dtype=object)}), r"0 sample\(s\) and 1 feature"),
     "infinity": (pd.DataFrame({"a": [np.inf] * 6, "b": ["x"] * 6}), "'a' contains infinity"),
     "dicts": (np.array([[{}, 1]] * 6, dtype=object), "argument must be a string, a number or a boolean"),
 }

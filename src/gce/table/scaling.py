@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -56,7 +57,7 @@ class Standardizer:
         spread = np.where(varies, spread, 1.0)
         if scale == "each":
             return cls(mean, spread, clip)
-        low, middle, high = (weighted_quantiles(X, weight, q) for q in (0.25, 0.5, 0.75))
+        low, middle, high = weighted_quantiles(X, weight, (0.25, 0.5, 0.75))
         width = (high - low) / _QUARTILES
         narrower = varies & (width > 1e-9 * spread) & (width < spread)
         return cls(np.where(narrower, middle, mean), np.where(narrower, width, spread), clip)
@@ -91,18 +92,22 @@ def share_a_unit(width: Array) -> bool:
     return len(width) >= MANY_COLUMNS and bool(np.quantile(width, 0.9) <= 2 * np.median(width))
 
 
-def weighted_quantiles(X: Array, weight: Array, q: float) -> Array:
-    """Of each column ``(n, d)`` the least value with a share ``q`` of the weight at or below it; gaps do not count.
+def weighted_quantiles(X: Array, weight: Array, levels: Sequence[float]) -> Array:
+    """Of each column ``(n, d)`` the least value with a share of the weight at or below it, for some shares: ``(q, d)``.
 
-    A row of weight 2 counts as two rows. A column that is all gaps has 0.
+    A row of weight 2 counts as two rows; gaps do not count, and a column that is all gaps has 0.
     """
-    order = np.argsort(X, axis=0)  # NaN last
-    ordered = np.take_along_axis(X, order, 0)
-    known = np.where(np.isnan(ordered), 0.0, weight[order])
-    total = known.sum(0)
-    # sums of weights round, and a quantile must not jump by that
-    reached = np.cumsum(known, 0) >= q * total * (1 - 1e-12)
-    return np.nan_to_num(np.take_along_axis(ordered, reached.argmax(0)[None], 0)[0])
+    out = np.zeros((len(levels), X.shape[1]))
+    for j in range(X.shape[1]):
+        known = ~np.isnan(X[:, j])
+        column, own = X[known, j], weight[known]
+        if len(column):
+            order = np.argsort(column)
+            reached = np.cumsum(own[order])
+            # sums of weights round, and a quantile must not jump by that
+            places = np.searchsorted(reached, np.asarray(levels) * reached[-1] * (1 - 1e-12))
+            out[:, j] = column[order[places]]
+    return out
 
 
 def _moments(X: Array, weight: Array) -> tuple[Array, Array]:

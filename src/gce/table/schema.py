@@ -50,20 +50,16 @@ class Column:
         return np.full(len(column), np.nan)
 
     def _codes(self, column: Array | Values) -> Array:
-        if column.dtype != object:
-            missing, values = np.isnan(column.astype(np.float64)), column.tolist()
-        else:
-            missing, values = np.array([value is None for value in column]), column.tolist()
-        known = next((value for value, gap in zip(values, missing, strict=True) if not gap), None)
+        values = column.tolist()
+        known = next((value for value in values if value is not None and value == value), None)
         if known is not None and self.levels and isinstance(known, str) != isinstance(self.levels[0], str):
             raise ValueError(
                 f"column {self.name!r} held categories such as {self.levels[0]!r} when the model was fitted and holds "
                 f"{known!r} now: give it the same type"
             )
-        place = {level: code for code, level in enumerate(self.levels)}
+        place: dict[Level | None, float] = {level: code for code, level in enumerate(self.levels)} | {None: np.nan}
         codes = np.array([place.get(value, OTHER) for value in values], dtype=np.float64)
-        codes[missing] = np.nan
-        return codes
+        return codes if column.dtype == object else np.where(np.isnan(column.astype(np.float64)), np.nan, codes)
 
 
 @dataclass(frozen=True)

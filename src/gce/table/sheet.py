@@ -70,6 +70,8 @@ def is_frame(X: Any) -> bool:
         return False
     import narwhals as nw
 
+    if nw.dependencies.is_polars_lazyframe(X):
+        raise TypeError("X is a LazyFrame, whose rows are not there yet: give X.collect()")
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
@@ -91,8 +93,10 @@ def is_tabular(X: Any) -> bool:
 def read(X: Any) -> Sheet:
     """A tabular object, see :func:`is_tabular`, as a sheet."""
     sheet = _of_frame(X) if is_frame(X) else _of_array(X)
-    if len(sheet) == 0:
-        raise ValueError(f"X has 0 sample(s) and {len(sheet.names)} columns, while a minimum of 1 row is required")
+    if not sheet.names or len(sheet) == 0:
+        raise ValueError(
+            f"X has {len(sheet)} sample(s) and {len(sheet.names)} feature(s): at least 1 of each is needed"
+        )
     for name, kind, column in zip(sheet.names, sheet.kinds, sheet.columns, strict=True):
         if kind == "number" and np.isinf(column.astype(np.float64)).any():
             raise ValueError(
@@ -124,7 +128,11 @@ def _of_series(name: str, series: Any) -> tuple[Kind, Array | Values]:
     if dtype.is_numeric():
         as_floats = series if isinstance(dtype, nw.Float64) else series.cast(nw.Float64)
         return "number", np.asarray(as_floats.to_numpy(), dtype=np.float64)
-    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
+    if isinstance(dtype, nw.String):
+        text = np.empty(len(series), dtype=object)
+        text[:] = [value if isinstance(value, str) else None for value in series.to_list()]
+        return "category", text
+    if isinstance(dtype, nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
         values = np.empty(len(series), dtype=object)
         values[:] = series.to_list()
         kind, column = _of_values(name, values)
