@@ -66,7 +66,7 @@ def default_names(d: int) -> tuple[str, ...]:
 
 def is_frame(X: Any) -> bool:
     """Whether narwhals knows ``X`` as a frame."""
-    if isinstance(X, np.ndarray | list | tuple) or not hasattr(X, "columns"):
+    if isinstance(X, np.ndarray | list | tuple) or not hasattr(type(X), "columns"):
         return False
     import narwhals as nw
 
