@@ -20,6 +20,7 @@ from torch import Tensor
 from gce import native
 from gce.basis.base import Atoms, Zero
 from gce.memory import CACHE_BYTES
+from gce.rows import Inputs
 
 _BLOCK_BYTES = 2**28
 
@@ -52,7 +53,7 @@ class Slot:
     atoms: Atoms
     position: Tensor
 
-    def outputs(self, X: Tensor) -> Tensor:
+    def outputs(self, X: Inputs) -> Tensor:
         """``(M, N, k)``, 0 for members without an atom here."""
         out = self.atoms(X)
         if torch.equal(self.position, torch.arange(len(out), device=out.device)):
@@ -86,7 +87,7 @@ class ActiveSet:
 
     Parameters
     ----------
-    X : Tensor of shape (N, d)
+    X : Tensor or SparseRows of shape (N, d)
     train_rows : int
         ``n``.
     members : int
@@ -100,7 +101,7 @@ class ActiveSet:
 
     def __init__(
         self,
-        X: Tensor,
+        X: Inputs,
         train_rows: int,
         members: int,
         outputs: int,
@@ -196,7 +197,7 @@ class ActiveSet:
         self._cache_bytes = min(self._cache_bytes, standing.cache_bytes)
         if standing.members != self.members.tolist():
             return
-        size = standing.cached * self.pred.numel() * self.X.element_size()
+        size = standing.cached * self.pred.numel() * self.X.dtype.itemsize
         if standing.cached == 0 or size > self._cache_bytes:
             self._cache = None
         elif self._cache is not None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gce.basis.base import Atoms, Zero
+from gce.rows import Inputs
 
 
 class ConvexEnsemble(nn.Module):
@@ -55,11 +56,11 @@ class ConvexEnsemble(nn.Module):
                 parts.append(part.select(chosen))
         return ConvexEnsemble(parts, self.members * self.weights[own], self.origin[own], self.offset, self.bound)
 
-    def outputs(self, X: Tensor) -> Tensor:
+    def outputs(self, X: Inputs) -> Tensor:
         """Each atom's outputs, ``(A, n, k)``, in float64."""
         return torch.cat([part(X).double() for part in self.parts])
 
-    def forward(self, X: Tensor) -> Tensor:
+    def forward(self, X: Inputs) -> Tensor:
         """Raw scores, ``(n, k)``, in float64."""
         by_output = self.weights if self.weights.ndim == 2 else self.weights[:, None]
         pred = self.offset.expand(len(X), -1).clone()

@@ -22,6 +22,7 @@ from gce.line_search import LineSearch
 from gce.losses import Loss
 from gce.memory import cache_budget
 from gce.risk import Risk
+from gce.rows import Inputs
 from gce.streams import Streams
 
 Metric = Callable[[Tensor, list[int]], Tensor]
@@ -34,7 +35,7 @@ class Problem:
     Parameters
     ----------
     loss : Loss
-    X : Tensor of shape (N, d)
+    X : Tensor or SparseRows of shape (N, d)
         Rows that any member trains on come first.
     y : Tensor of shape (N, k)
     train, held_out : Tensor of shape (M, N)
@@ -42,7 +43,7 @@ class Problem:
     """
 
     loss: Loss
-    X: Tensor
+    X: Inputs
     y: Tensor
     train: Tensor
     held_out: Tensor
@@ -202,7 +203,7 @@ class Fit:
     def _restore(self, problem: Problem, basis: Basis, members: list[int], standing: Standing | None) -> ActiveSet:
         """The active set as it stood after the last round, for some members."""
         dtype = basis.dtype(problem.train_rows)
-        X = problem.X if problem.X.dtype == dtype else problem.X.to(dtype)
+        X = problem.X.to(dtype)
         rows, outputs = problem.y.shape
         budget = cache_budget(rows, outputs, len(members), X.device)
         active = ActiveSet(X, problem.train_rows, self.members, outputs, separate=basis.separate, cache_bytes=budget)

@@ -19,6 +19,7 @@ from gce.coefficients import Coefficients
 from gce.ensemble import ConvexEnsemble
 from gce.fitting import Metric, Problem
 from gce.objectives import Mixture
+from gce.rows import Inputs
 from gce.streams import Streams
 
 logger = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ class HeldOutRows:
     metric : Metric
     rows : Tensor of shape (h,)
         Where the rows stand that any member holds out.
-    X : Tensor of shape (h, d)
+    X : Tensor or SparseRows of shape (h, d)
     at_once : int
         Rows evaluated at a time.
     """
@@ -82,7 +83,7 @@ class HeldOutRows:
     objective: Mixture
     metric: Metric
     rows: Tensor
-    X: Tensor
+    X: Inputs
     at_once: int
 
     @classmethod
@@ -93,7 +94,7 @@ class HeldOutRows:
         at_once = max(1, _HIDDEN_AT_ONCE // units)
         return cls(problem, objective, metric, rows, problem.X[rows].to(plan.dtype), at_once)
 
-    def __call__(self, forward: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
+    def __call__(self, forward: Callable[[Inputs], Tensor], theta: Tensor) -> Tensor:
         members, pred = len(theta), self.problem.y.new_zeros(len(theta), *self.problem.y.shape)
         some = [self.objective.combined(forward(X), theta) for X in self.X.split(self.at_once)]
         pred[:, self.rows] = torch.cat(some, 1)
@@ -170,11 +171,11 @@ def train(
     return _averaged(networks, weights, problem, plan), course.history(metric is not None)
 
 
-def _run(descent: Descent, start: Parameters, X: Tensor, plan: Plan, rng: torch.Generator, course: Course) -> None:
+def _run(descent: Descent, start: Parameters, X: Inputs, plan: Plan, rng: torch.Generator, course: Course) -> None:
     n, epochs, device = len(X), plan.schedule.max_epochs, X.device
     stepper: Descent | Recording = descent
     orders, look = row_orders(n, plan.batch_size, epochs, rng), 1
-    if device.type == "cuda":
+    if isinstance(X, Tensor) and device.type == "cuda":
         stepper, look = Recording(descent, n, device), LOOK_EVERY
         descent.load(start, descent.objective, X)
         orders = orders_on(device, n, plan.batch_size, epochs, rng)

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gce.rows import SparseRows
+
 
 @dataclass(frozen=True)
 class Streams:
@@ -50,11 +52,24 @@ def _generator(*key: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(state >> np.uint64(1)))
 
 
-def name_of_rows(X: NDArray[np.float64]) -> int:
-    """A number for the *set* of rows of ``X``: their order and how often they are repeated do not count."""
-    bits = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
-    odd = np.random.Generator(np.random.PCG64(0)).integers(1 << 63, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
-    mixed = ((bits ^ (bits >> np.uint64(29))) * odd).sum(1, dtype=np.uint64)
+def name_of_rows(X: NDArray[np.float64] | SparseRows) -> int:
+    """A number for the *set* of rows of ``X``: their order and how often they are repeated do not count.
+
+    A zero adds nothing, so that rows have one name whether their zeros are kept or not.
+    """
+    drawn = np.random.Generator(np.random.PCG64(0)).integers(1 << 63, size=X.shape[1], dtype=np.uint64)
+    odd = np.asarray(drawn) | np.uint64(1)
+    if isinstance(X, SparseRows):
+        kept = X.matrix
+        sums = np.append(np.uint64(0), np.cumsum(_mixed(kept.data, odd[kept.indices]), dtype=np.uint64))
+        mixed = np.diff(sums[kept.indptr])  # modulo 2^64, as all sums here
+    else:
+        mixed = _mixed(X, odd).sum(1, dtype=np.uint64)
     distinct = np.unique(mixed)
     distinct = (distinct ^ (distinct >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     return int(distinct.sum(dtype=np.uint64))
+
+
+def _mixed(values: NDArray[np.float64], odd: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    bits = np.ascontiguousarray(values + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
+    return (bits ^ (bits >> np.uint64(29))) * odd

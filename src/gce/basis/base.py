@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from gce.objectives import Objective
 from gce.parts import Parts
+from gce.rows import Inputs
 from gce.streams import RoundStreams
 
-ROWS_MIXED_AT_ONCE = 1024
+_ROWS_MIXED_AT_ONCE = 1024
 
 
 class Atoms(nn.Module):
@@ -50,13 +51,17 @@ class Atoms(nn.Module):
     def __len__(self) -> int:
         raise NotImplementedError
 
-    def forward(self, X: Tensor) -> Tensor:
+    def forward(self, X: Inputs) -> Tensor:
         raise NotImplementedError
 
-    def mix(self, X: Tensor, weights: Tensor) -> Tensor:
+    def rows_at_once(self, X: Inputs) -> int:
+        """How many rows are mixed at a time."""
+        return _ROWS_MIXED_AT_ONCE
+
+    def mix(self, X: Inputs, weights: Tensor) -> Tensor:
         """``sum_a weights_a atom_a`` in float64, ``(n, k)``, for weights ``(A, 1)`` or ``(A, k)``."""
         total = []
-        for block in X.split(ROWS_MIXED_AT_ONCE):
+        for block in X.split(self.rows_at_once(X)):
             out = self(block).double()
             total.append(torch.einsum("ak,ank->nk", weights.expand(-1, out.shape[2]), out))
         return torch.cat(total)
@@ -92,7 +97,7 @@ class Zero(Atoms):
     def __len__(self) -> int:
         return self.count
 
-    def forward(self, X: Tensor) -> Tensor:
+    def forward(self, X: Inputs) -> Tensor:
         return X.new_zeros(self.count, len(X), self.outputs)
 
     def select(self, index: Tensor) -> Zero:
@@ -132,14 +137,14 @@ class Basis(BaseEstimator):
             f"{type(self).__name__} cannot be kept monotone: use gce.Neural or gce.Neuron for monotonic_cst"
         )
 
-    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams) -> Atoms:
+    def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> Atoms:
         """One atom a member that makes the objective small.
 
         Parameters
         ----------
         objective : Objective
             Of ``M`` members, on the first ``n`` rows of ``X``.
-        X : Tensor of shape (N, d)
+        X : Tensor or SparseRows of shape (N, d)
             The training rows, then rows that are only evaluated.
         rng : RoundStreams
 

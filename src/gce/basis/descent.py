@@ -18,6 +18,7 @@ from torch.optim.adam import adam
 
 from gce.basis.network import Architecture, Parameters
 from gce.objectives import Trainable
+from gce.rows import Inputs
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 _PIECE = 1024
@@ -96,7 +97,7 @@ class Plateau:
 class Watch(Protocol):
     """What chooses the best epoch in place of the training objective: rows held out."""
 
-    def __call__(self, forward: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
+    def __call__(self, forward: Callable[[Inputs], Tensor], theta: Tensor) -> Tensor:
         """Each member's value, ``(M,)``.
 
         Parameters
@@ -116,7 +117,7 @@ class Descent:
         Parameters with leading dimension ``nets``.
     objective : Trainable
         Of as many members as divide ``nets``.
-    X : Tensor of shape (n, d)
+    X : Tensor or SparseRows of shape (n, d)
     batch_size : int
         ``n`` or more: full-batch steps, and an epoch's value is exact for the parameters it belongs to. Less: shuffled
         mini-batches, and the value is the running one of the epoch.
@@ -136,7 +137,7 @@ class Descent:
         architecture: Architecture,
         start: Parameters,
         objective: Trainable,
-        X: Tensor,
+        X: Inputs,
         schedule: Schedule,
         batch_size: int,
         watch: Watch | None = None,
@@ -182,7 +183,11 @@ class Descent:
         self.objective.load(objective)
         self._flat.copy_(torch.cat([p.reshape(-1) for p in (*joined, objective.theta)]))
         self._best.copy_(self._flat)
-        self._X.copy_(self.architecture.extend(X.to(self._X.dtype)))
+        rows = self.architecture.extend(X.to(self._flat.dtype))
+        # sparse rows are not recorded, and only what is recorded is loaded anew
+        assert isinstance(self._X, Tensor)
+        assert isinstance(rows, Tensor)
+        self._X.copy_(rows)
         for state in (self._mean, self._square, self._steps):
             state.zero_()
         self._least.fill_(math.inf)
@@ -221,7 +226,7 @@ class Descent:
         """Which networks, ``(nets,)``, the watch values less than ever before; those it gave up on are done."""
         *joined, theta = self._views(self._flat)
 
-        def forward(X: Tensor) -> Tensor:
+        def forward(X: Inputs) -> Tensor:
             unit, _ = self.architecture.forward(joined, self.architecture.extend(X))
             return unit.view(len(theta), -1, unit.shape[2])
 
@@ -237,7 +242,7 @@ class Descent:
     def _set_rates(self) -> None:
         self._rate.copy_(self.plateau.rate[self._net]).mul_(self._learned)
 
-    def _slopes(self, objective: Trainable, X: Tensor, rows: slice) -> Tensor:
+    def _slopes(self, objective: Trainable, X: Inputs, rows: slice) -> Tensor:
         """Fill the slopes from some rows; return the objective's terms."""
         *joined, theta = self._views(self._flat)
         *into, theta_into = self._views(self._slope)
@@ -306,7 +311,7 @@ def descend(
     architecture: Architecture,
     start: Parameters,
     objective: Trainable,
-    X: Tensor,
+    X: Inputs,
     schedule: Schedule,
     batch_size: int,
     rng: torch.Generator,

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from gce import native
 from gce.basis import loops
-from gce.basis.base import ROWS_MIXED_AT_ONCE, Atoms
+from gce.basis.base import Atoms
 from gce.parts import Parts
+from gce.rows import Inputs, padded, pulled, times, with_ones
 
 Activation = Literal["relu", "tanh"]
 Bounded = Literal["hardtanh", "tanh"]
@@ -26,6 +27,8 @@ Output = Bounded | Literal["identity"]
 Parameters = list[Tensor]
 
 _ROWS_AT_ONCE = 16_384
+#: Numbers of a hidden layer that are held at a time while sparse rows are evaluated.
+_HIDDEN_AT_ONCE = 1 << 25
 
 
 def activate(z: Tensor, kind: Activation) -> Tensor:
@@ -184,26 +187,26 @@ class TwoLayer(Shaped):
         parts = (first[:, :-1, :-1], first[:, :-1, -1:], second[..., :-1], second[..., -1:])
         return [p.contiguous() for p in parts]
 
-    def extend(self, X: Tensor) -> Tensor:
+    def extend(self, X: Inputs) -> Inputs:
         """Rows as joined parameters expect them."""
-        return torch.cat([X, X.new_ones(len(X), 1)], 1)
+        return with_ones(X)
 
-    def forward(self, joined: Parameters, X: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, joined: Parameters, X: Inputs) -> tuple[Tensor, list[Tensor]]:
         """Unit outputs ``(nets, outputs, n)`` of extended rows ``X``, and what ``backward`` needs."""
         first, second = joined
-        hidden = activate(first.flatten(0, 1) @ X.T, self.activation).view(*first.shape[:2], -1)
+        hidden = activate(times(first.flatten(0, 1), X), self.activation).view(*first.shape[:2], -1)
         z = torch.bmm(second, hidden)
         unit = squash(z, self.output)
         return unit, [hidden, z, unit]
 
-    def backward(self, joined: Parameters, kept: list[Tensor], slope: Tensor, X: Tensor, into: Parameters) -> None:
+    def backward(self, joined: Parameters, kept: list[Tensor], slope: Tensor, X: Inputs, into: Parameters) -> None:
         """Write the slopes of all joined parameters ``into`` tensors of their shapes."""
         _, second = joined
         hidden, z, unit = kept
         pull = squash_slope(slope, z, unit, self.output)
         torch.bmm(pull, hidden.transpose(1, 2), out=into[1])
         back = activate_slope(torch.bmm(second.transpose(1, 2), pull), hidden, self.activation)
-        torch.mm(back.flatten(0, 1), X, out=into[0].view(-1, X.shape[1]))
+        pulled(back.flatten(0, 1), X, into[0].view(-1, X.shape[1]))
 
 
 class SingleNeuron(Shaped):
@@ -232,17 +235,17 @@ class SingleNeuron(Shaped):
     def split(self, joined: Parameters) -> Parameters:
         return joined
 
-    def extend(self, X: Tensor) -> Tensor:
+    def extend(self, X: Inputs) -> Inputs:
         return X
 
-    def forward(self, joined: Parameters, X: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, joined: Parameters, X: Inputs) -> tuple[Tensor, list[Tensor]]:
         (u,) = joined
-        unit = (u.flatten(0, 1) @ X.T).tanh_().view(*u.shape[:2], -1)
+        unit = times(u.flatten(0, 1), X).tanh_().view(*u.shape[:2], -1)
         return unit, [unit]
 
-    def backward(self, joined: Parameters, kept: list[Tensor], slope: Tensor, X: Tensor, into: Parameters) -> None:
+    def backward(self, joined: Parameters, kept: list[Tensor], slope: Tensor, X: Inputs, into: Parameters) -> None:
         (unit,), (gu,) = kept, into
-        torch.mm((slope * (1 - unit.square())).flatten(0, 1), X, out=gu.view(-1, X.shape[1]))
+        pulled((slope * (1 - unit.square())).flatten(0, 1), X, gu.view(-1, X.shape[1]))
 
 
 Architecture = TwoLayer | SingleNeuron
@@ -340,11 +343,11 @@ class Networks(Atoms):
             return None
         return self.architecture if self.architecture.compiled else None
 
-    def forward(self, X: Tensor) -> Tensor:
+    def forward(self, X: Inputs) -> Tensor:
         parameters = self.parameters_
         dtype = parameters[0].dtype
         bound = rounded_down(self.bound, dtype)
-        if two_layer := self._for_loops(X):
+        if isinstance(X, Tensor) and (two_layer := self._for_loops(X)):
             return loops.outputs(two_layer, parameters, bound, self.models, X)
         out = X.new_empty(len(self), len(X), len(bound), dtype=dtype)
         joined, _ = self.architecture.join(parameters)
@@ -354,15 +357,21 @@ class Networks(Atoms):
             out[:, block] = unit.reshape(len(self), len(bound), -1).transpose(1, 2) * bound
         return out
 
-    def mix(self, X: Tensor, weights: Tensor) -> Tensor:
-        if two_layer := self._for_loops(X):
+    def rows_at_once(self, X: Inputs) -> int:
+        fewest = super().rows_at_once(X)
+        if isinstance(X, Tensor):
+            return fewest
+        # wide first layers are laid out anew for every block of sparse rows
+        units = self.parameters_[0].numel() // max(X.shape[1], 1)
+        return min(_ROWS_AT_ONCE, max(fewest, _HIDDEN_AT_ONCE // units))
+
+    def mix(self, X: Inputs, weights: Tensor) -> Tensor:
+        if isinstance(X, Tensor) and (two_layer := self._for_loops(X)):
             bound = rounded_down(self.bound, self.parameters_[0].dtype)
             wide = weights.expand(-1, len(bound)).contiguous()
             return loops.mixture(two_layer, self.parameters_, bound, self.models, wide, X)
         # every block has the same shape, so that a row gets the same sums in the same order whoever stands beside it
-        short = -len(X) % ROWS_MIXED_AT_ONCE
-        padded = torch.cat([X, X.new_zeros(short, X.shape[1])])
-        return super().mix(padded, weights)[: len(X)]
+        return super().mix(padded(X, -len(X) % self.rows_at_once(X)), weights)[: len(X)]
 
     def select(self, index: Tensor) -> Self:
         parts = [p.unflatten(0, (-1, self.models))[index].flatten(0, 1) for p in self.parameters_]

@@ -18,6 +18,7 @@ from gce.basis.captured import Recorder
 from gce.basis.descent import Schedule, descend
 from gce.basis.network import Activation, Architecture, Bounded, Networks, Parameters, SingleNeuron, TwoLayer, drawn
 from gce.objectives import Objective
+from gce.rows import Inputs
 from gce.streams import RoundStreams
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class Task:
 
     architecture: Architecture
     objective: Objective
-    X: Tensor
+    X: Inputs
     models: int
     order: torch.Generator
 
@@ -74,7 +75,7 @@ class TrainedBasis(Basis):
     def dtype(self, rows: int) -> torch.dtype:
         return torch.float64 if self.batch_size is None and rows <= FULL_BATCH_ROWS else torch.float32
 
-    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams, last: Atoms | None = None) -> Networks:
+    def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, last: Atoms | None = None) -> Networks:
         self._check_tries()
         n, models = objective.rows, len(objective.bound) if self.separate else 1
         architecture, dtype = self.architecture(n).monotone(self._inputs), self.dtype(n)
@@ -103,12 +104,13 @@ class TrainedBasis(Basis):
         apart = [p.unflatten(0, tuple(by_try.shape)) for p in parameters]
         return [p[member, best, torch.arange(models)].flatten(0, 1) for p in apart]
 
-    def _trainer(self, architecture: Architecture, objective: Objective, device: torch.device) -> Trainer:
+    def _trainer(self, task: Task) -> Trainer:
         """Compiled loops on the CPU, recorded graphs on a GPU, plain tensor operations for all the rest."""
-        if device.type == "cuda":
+        if task.X.device.type == "cuda":
             self._recorder = getattr(self, "_recorder", None) or Recorder()
             return self._recorder.descend
-        return compiled.descend if compiled.serves(architecture, objective, device) else descend
+        served = isinstance(task.X, Tensor) and compiled.serves(task.architecture, task.objective, task.X.device)
+        return compiled.descend if served else descend
 
     def __getstate__(self) -> dict[str, Any]:
         # a recording belongs to this process and this device
@@ -122,7 +124,7 @@ class TrainedBasis(Basis):
 
     def _train(self, task: Task, start: Parameters, schedule: Schedule, retries: int) -> Trained:
         """Train; where an objective turned NaN, train that member again at a tenth of the rate, then give up."""
-        train = self._trainer(task.architecture, task.objective, task.X.device)
+        train = self._trainer(task)
         # every try sees the rows in the same order, however long another member's training took
         order = torch.Generator()
         order.set_state(task.order.get_state())

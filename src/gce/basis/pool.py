@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gce.basis.base import Atoms, Basis
 from gce.objectives import Objective
+from gce.rows import Inputs
 from gce.streams import RoundStreams
 
 Function = Callable[[np.ndarray], ArrayLike]
@@ -35,7 +36,7 @@ class Pool(Basis):
         self.functions = functions
         self.outputs = outputs
 
-    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams) -> PoolAtoms:
+    def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> PoolAtoms:
         every = self._evaluated(X)
         beyond = (every.abs() > objective.bound * (1 + 1e-12)).flatten(1).any(1).nonzero().flatten()
         if len(beyond):
@@ -46,9 +47,9 @@ class Pool(Basis):
         keys = objective.score(every[:, : objective.rows]).argmin(1)
         return PoolAtoms(every, X, self.functions, keys)
 
-    def _evaluated(self, X: Tensor) -> Tensor:
+    def _evaluated(self, X: Inputs) -> Tensor:
         """Outputs of the whole pool on ``X``, ``(P, N, k)``; kept, because each round asks about the same rows."""
-        seen: tuple[Tensor, Tensor] | None = getattr(self, "_seen", None)
+        seen: tuple[Inputs, Tensor] | None = getattr(self, "_seen", None)
         if seen is None or seen[0] is not X:
             if (self.functions is None) == (self.outputs is None):
                 raise ValueError("Pool needs either functions or outputs, and not both")
@@ -67,8 +68,12 @@ class Pool(Basis):
         return seen[1]
 
 
-def evaluate(function: Function, X: Tensor) -> Tensor:
+def evaluate(function: Function, X: Inputs) -> Tensor:
     """One function's outputs as a float64 tensor ``(n, k)``."""
+    if not isinstance(X, Tensor):
+        raise ValueError(
+            "the functions of a Pool take dense rows, got sparse ones: give X.toarray(), or use gce.Neural"
+        )
     out = torch.as_tensor(np.asarray(function(X.detach().cpu().numpy()), dtype=np.float64), device=X.device)
     return out[:, None] if out.ndim == 1 else out
 
@@ -79,7 +84,7 @@ class PoolAtoms(Atoms):
     keys: Tensor
 
     def __init__(
-        self, every: Tensor | None, X: Tensor | None, functions: Sequence[Function] | None, keys: Tensor
+        self, every: Tensor | None, X: Inputs | None, functions: Sequence[Function] | None, keys: Tensor
     ) -> None:
         super().__init__()
         self.functions, self.keys = functions, keys
@@ -92,7 +97,7 @@ class PoolAtoms(Atoms):
     def __len__(self) -> int:
         return len(self.keys)
 
-    def forward(self, X: Tensor) -> Tensor:
+    def forward(self, X: Inputs) -> Tensor:
         if self._every is not None and X is self._X:
             return self._every[self.keys]
         if self.functions is None:
