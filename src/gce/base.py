@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import (
@@ -28,6 +29,7 @@ from gce.hooks import FitTask, Support, with_callbacks
 from gce.losses import Loss
 from gce.members import Members, Rows, from_splits, splits_for, with_validation
 from gce.native import limited
+from gce.rows import Inputs, Matrix, SparseRows, on_device, stacked
 from gce.settings import (
     as_bound,
     as_numpy,
@@ -48,6 +50,9 @@ Array = NDArray[np.float64]
 _ROWS_AT_ONCE = 65_536
 #: How arrays of numbers are checked: gaps are welcome, infinity is not.
 _NUMBERS = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
+_SPARSE = {"dtype": np.float64, "accept_sparse": "csr"}
+#: Numbers of rows that are scaled at a time, were they written out.
+_NUMBERS_AT_ONCE = 1 << 26
 
 Learn = Callable[[Problem, Metric | None, Streams, FitTask], None]
 
@@ -139,7 +144,7 @@ class ConvexModel(Writing, Support, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
     # Fitting.
@@ -160,9 +165,10 @@ class ConvexModel(Writing, Support, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, Tensor or data frame of shape (n, d)
+        X : array-like, Tensor, data frame or sparse matrix of shape (n, d)
             Numbers, booleans, text and categories; gaps (NaN, None, null) anywhere. Frames of pandas, polars, pyarrow
-            and whatever else narwhals reads.
+            and whatever else narwhals reads. scipy's sparse matrices and arrays (numbers without gaps) stay sparse;
+            they are fitted on the CPU.
         y : array-like, Tensor, series or frame of shape (n,), or (n, k) for several regression targets
         sample_weight : array-like of shape (n,), optional
             A row of weight 0 is a row that is not there.
@@ -221,7 +227,7 @@ class ConvexModel(Writing, Support, BaseEstimator):
             sheet, y = read(X), _check_y(y, estimator=self, **about_y)
             check_consistent_length(sheet.columns[0], y)
             return sheet, y
-        X, y = validate_data(self, X, y, reset=reset, **_NUMBERS, **about_y)
+        X, y = validate_data(self, X, y, reset=reset, **(_SPARSE if issparse(X) else _NUMBERS), **about_y)
         return self._sheet(X), y
 
     def _read(self, X: Any) -> Sheet:
@@ -229,10 +235,10 @@ class ConvexModel(Writing, Support, BaseEstimator):
         X = as_numpy(X)
         if is_tabular(X):
             return read(validate_data(self, X, skip_check_array=True, reset=False))
-        return self._sheet(validate_data(self, X, reset=False, **_NUMBERS))
+        return self._sheet(validate_data(self, X, reset=False, **(_SPARSE if issparse(X) else _NUMBERS)))
 
-    def _sheet(self, X: Array) -> Sheet:
-        return Sheet.of_numbers(X, getattr(self, "feature_names_in_", None))
+    def _sheet(self, X: Any) -> Sheet:
+        return Sheet.of_numbers(SparseRows.of(X) if issparse(X) else X, getattr(self, "feature_names_in_", None))
 
     def _check_groups(self, groups: Any, rows: int, kept: NDArray[np.intp]) -> NDArray[Any] | None:
         if groups is None:
@@ -244,7 +250,7 @@ class ConvexModel(Writing, Support, BaseEstimator):
 
     def _check_validation(
         self, schema: Schema, X_val: Any, y_val: Any, weight_val: Any
-    ) -> tuple[Array, Array, Array] | None:
+    ) -> tuple[Matrix, Array, Array] | None:
         """Rows given for validation, encoded as the training rows are."""
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together")
@@ -263,14 +269,14 @@ class ConvexModel(Writing, Support, BaseEstimator):
         return X_val, target, weight * self._factors(target, weight)
 
     def _members(
-        self, rows: Rows, seed: int, validation: tuple[Array, Array, Array] | None
-    ) -> tuple[Members, Array, Array]:
+        self, rows: Rows, seed: int, validation: tuple[Matrix, Array, Array] | None
+    ) -> tuple[Members, Matrix, Array]:
         """The members, and the rows and targets they stand on (given validation rows last)."""
         X, target, codes, weight = rows.X, rows.target, rows.codes, rows.weight
         if validation is not None:
             X_val, target_val, weight_val = validation
             members = with_validation(X, weight, X_val, weight_val)
-            return members, np.concatenate([X, X_val]), np.concatenate([target, target_val])
+            return members, stacked(X, X_val), np.concatenate([target, target_val])
         members = from_splits(X, weight, splits_for(self.cv, self.validation_fraction, rows, seed))
         if codes is not None:
             for m, (train, held_out) in enumerate(zip(members.train, members.held_out, strict=True)):
@@ -304,15 +310,15 @@ class ConvexModel(Writing, Support, BaseEstimator):
     def _warn_of_bound(self, y: Tensor, offset: Tensor, bound: Tensor) -> None:
         """Say where the hull cannot reach the targets; nothing to say for classes."""
 
-    def _problem(self, X: Array, target: Array, members: Members, weighted: bool) -> tuple[Problem, Metric | None]:
-        device = find_device(self.device)
+    def _problem(self, X: Matrix, target: Array, members: Members, weighted: bool) -> tuple[Problem, Metric | None]:
+        device = find_device("cpu" if self.device == "auto" and isinstance(X, SparseRows) else self.device)
         order = support_first(members.train)
         problem = Problem(
             self.loss_,
+            on_device(self.table_.transform(taken(X, order)), device),
             *(
                 torch.from_numpy(array).to(device)
                 for array in (
-                    self.table_.transform(taken(X, order)),
                     target[order],
                     taken(members.train, order, axis=1),
                     taken(members.held_out, order, axis=1),
@@ -341,12 +347,12 @@ class ConvexModel(Writing, Support, BaseEstimator):
 
     # Predicting.
 
-    def _checked(self, X: Any) -> Array:
+    def _checked(self, X: Any) -> Matrix:
         check_is_fitted(self)
         return self.table_.coded(self._read(X))
 
-    def _rows(self, X: Array) -> Tensor:
-        return torch.from_numpy(self.table_.transform(X)).to(self.ensemble_.offset.device)
+    def _rows(self, X: Matrix) -> Inputs:
+        return on_device(self.table_.transform(X), self.ensemble_.offset.device)
 
     def _scores(self, X: Any) -> Tensor:
         """Raw scores, ``(n, k)``."""
@@ -355,7 +361,10 @@ class ConvexModel(Writing, Support, BaseEstimator):
     def _scored(self, X: Array) -> Tensor:
         """Raw scores of coded rows, ``(n, k)``; beside them and ``X`` only some rows are held at a time."""
         with torch.no_grad(), limited(self.n_jobs):
-            blocks = (X[first : first + _ROWS_AT_ONCE] for first in range(0, len(X), _ROWS_AT_ONCE))
+            step = min(_ROWS_AT_ONCE, max(1, _NUMBERS_AT_ONCE // max(X.shape[1], 1)))
+            if isinstance(X, SparseRows) and not len(self.table_.encoder.flagged):
+                step = _ROWS_AT_ONCE
+            blocks = (X[first : first + step] for first in range(0, len(X), step))
             return torch.cat([self.ensemble_(self._rows(block)) for block in blocks])
 
     def _held_out(self, problem: Problem) -> HeldOut:

@@ -24,6 +24,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 
+from gce.rows import Matrix, SparseRows
 from gce.streams import name_of_rows
 
 Array = NDArray[np.float64]
@@ -39,7 +40,7 @@ class Rows:
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array or SparseRows of shape (n, d)
         Coded columns.
     target : array of shape (n, k)
     codes : array of shape (n,) or None
@@ -50,7 +51,7 @@ class Rows:
     groups : array of shape (n,) or None
     """
 
-    X: Array
+    X: Matrix
     target: Array
     codes: NDArray[np.intp] | None
     weight: Array
@@ -75,7 +76,7 @@ class Members:
     names: tuple[int, ...]
 
 
-def from_splits(X: Array, weight: Array, splits: Iterable[Split]) -> Members:
+def from_splits(X: Matrix, weight: Array, splits: Iterable[Split]) -> Members:
     """One member a split ``(train, test)`` of the rows of ``X`` with weights ``(n,)``."""
     train, held_out, names = [], [], []
     for number, (learn, test) in enumerate(splits):
@@ -91,7 +92,7 @@ def from_splits(X: Array, weight: Array, splits: Iterable[Split]) -> Members:
     return Members(np.stack(train), np.stack(held_out), tuple(names))
 
 
-def with_validation(X: Array, weight: Array, X_val: Array, weight_val: Array) -> Members:
+def with_validation(X: Matrix, weight: Array, X_val: Matrix, weight_val: Array) -> Members:
     """One member that trains on all rows of ``X`` and is watched on rows given for that; they come after ``X``."""
     train = np.concatenate([weight / weight.sum(), np.zeros(len(X_val))])
     held_out = np.concatenate([np.zeros(len(X)), weight_val / weight_val.sum()])
@@ -115,7 +116,8 @@ def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[S
     whole = isinstance(cv, Integral) and not isinstance(cv, bool)
     if hasattr(cv, "split") and not isinstance(cv, str):
         y = rows.target if codes is None else codes
-        return [(np.asarray(a), np.asarray(b)) for a, b in cv.split(X, np.squeeze(y), groups)]
+        table = X.matrix if isinstance(X, SparseRows) else X
+        return [(np.asarray(a), np.asarray(b)) for a, b in cv.split(table, np.squeeze(y), groups)]
     if groups is not None and (cv is None or automatic or whole):
         return _grouped(cv, fraction, rows, groups, seed)
     if cv is None:
@@ -148,7 +150,7 @@ def _grouped(cv: Any, fraction: float | None, rows: Rows, groups: NDArray[Any], 
     return list(kind(folds, shuffle=True, random_state=seed).split(X, codes, groups))
 
 
-def _hold_out(fraction: float, X: Array, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
+def _hold_out(fraction: float, X: Matrix, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
     if not 0 < fraction < 1:
         raise ValueError(f"validation_fraction must be in (0, 1) or None, got {fraction!r}")
     if codes is None:
@@ -172,12 +174,12 @@ def _repeated(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.int
     return alone, several, int(count[several].min()) if len(several) else 0
 
 
-def _folds(folds: int, X: Array, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
+def _folds(folds: int, X: Matrix, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
     kind = KFold if codes is None else StratifiedKFold
     return list(kind(folds, shuffle=True, random_state=seed).split(X, codes))
 
 
-def _auto(X: Array, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
+def _auto(X: Matrix, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
     """Five folds, or as many as the rows of the smallest class allow; a class of one row is never held out."""
     if codes is None:
         return _folds(min(AUTO_FOLDS, len(X)), X, None, seed) if len(X) > 1 else []

@@ -7,8 +7,7 @@ put in another order, which is what mini-batches are.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,12 +16,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
+Array = NDArray[np.float64]
+
 _DTYPES: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np.float64}
 
 
 @dataclass(frozen=True)
 class SparseRows:
-    """``n`` rows of ``d`` numbers, of which only those that are not 0 are kept.
+    """``n`` rows of ``d`` numbers that are mostly the same: a sparse matrix, and what is added to each of its rows.
 
     It answers to what an engine asks of a dense tensor of rows, and to no more.
 
@@ -30,9 +31,13 @@ class SparseRows:
     ----------
     matrix : csr_array of shape (n, d)
         In float32 or float64; of each row every column at most once, in order.
+    centre : Tensor of shape (d,)
+        What a number is that the matrix does not hold: centred columns are not 0 where they were. Products add it
+        afterwards, so that it never fills the matrix.
     """
 
     matrix: csr_array
+    centre: Tensor
 
     device: ClassVar[torch.device] = torch.device("cpu")
 
@@ -43,7 +48,7 @@ class SparseRows:
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
-        return cls(matrix)
+        return cls(matrix, torch.zeros(matrix.shape[1], dtype=torch.float64))
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
@@ -53,15 +58,15 @@ class SparseRows:
         n, d = self.matrix.shape
         return n, d
 
-    @cached_property
+    @property
     def dtype(self) -> torch.dtype:
-        return next(ours for ours, theirs in _DTYPES.items() if self.matrix.dtype == theirs)
+        return self.centre.dtype
 
     def __getitem__(self, rows: slice | Tensor | NDArray[Any]) -> SparseRows:
         if isinstance(rows, slice):
             first, last, _ = rows.indices(len(self))
-            return self if (first, last) == (0, len(self)) else SparseRows(self.matrix[first:last])
-        return SparseRows(self.matrix[np.asarray(rows)])
+            return self if (first, last) == (0, len(self)) else replace(self, matrix=self.matrix[first:last])
+        return replace(self, matrix=self.matrix[np.asarray(rows)])
 
     def split(self, size: int) -> Iterator[SparseRows]:
         """Some rows at a time."""
@@ -69,7 +74,7 @@ class SparseRows:
 
     def to(self, dtype: torch.dtype) -> SparseRows:
         """The same rows in another precision."""
-        return self if dtype == self.dtype else SparseRows(self.matrix.astype(_DTYPES[dtype]))
+        return self if dtype == self.dtype else SparseRows(self.matrix.astype(_DTYPES[dtype]), self.centre.to(dtype))
 
     def new_zeros(self, *shape: int) -> Tensor:
         """A dense tensor of zeros, in this precision."""
@@ -79,20 +84,38 @@ class SparseRows:
         """A dense tensor, in this precision if none is named."""
         return torch.empty(*shape, dtype=dtype or self.dtype)
 
-    def with_values(self, values: NDArray[Any]) -> SparseRows:
-        """Other numbers in the same places."""
-        own = self.matrix
-        return SparseRows(csr_array((values, own.indices, own.indptr), shape=own.shape))
+    def toarray(self) -> NDArray[Any]:
+        """The rows written out."""
+        return self.matrix.toarray() + self.centre.numpy()
 
 
+#: Rows as numpy and scipy have them, and as networks see them.
+Matrix = Array | SparseRows
 Inputs = Tensor | SparseRows
+
+
+def stacked(first: Matrix, second: Matrix) -> Matrix:
+    """Rows as users gave them and further rows after them, of the first one's kind."""
+    if isinstance(first, SparseRows):
+        more = second if isinstance(second, SparseRows) else SparseRows.of(second)
+        return replace(first, matrix=vstack([first.matrix, more.matrix], format="csr"))
+    return np.concatenate([first, second.toarray() if isinstance(second, SparseRows) else second])
+
+
+def on_device(X: Matrix, device: torch.device) -> Inputs:
+    """Rows where networks can see them."""
+    if isinstance(X, np.ndarray):
+        return torch.from_numpy(X).to(device)
+    if device.type != "cpu":
+        raise ValueError(f"sparse rows stay on the CPU, got device={str(device)!r}: use 'cpu', or give X.toarray()")
+    return X
 
 
 def times(W: Tensor, X: Inputs) -> Tensor:
     """``W X'`` for ``W`` of shape ``(h, d)``, shape ``(h, n)``."""
     if isinstance(X, Tensor):
         return W @ X.T
-    return torch.from_numpy(X.matrix @ W.numpy().T).T.contiguous()
+    return torch.from_numpy(X.matrix @ W.numpy().T).T + (W @ X.centre)[:, None]
 
 
 def pulled(back: Tensor, X: Inputs, into: Tensor) -> None:
@@ -100,7 +123,7 @@ def pulled(back: Tensor, X: Inputs, into: Tensor) -> None:
     if isinstance(X, Tensor):
         torch.mm(back, X, out=into)
     else:
-        into.copy_(torch.from_numpy(X.matrix.T @ back.numpy().T).T)
+        into.copy_(torch.from_numpy(X.matrix.T @ back.numpy().T).T).addr_(back.sum(1), X.centre)
 
 
 def with_ones(X: Inputs) -> Inputs:
@@ -108,13 +131,12 @@ def with_ones(X: Inputs) -> Inputs:
     if isinstance(X, Tensor):
         return torch.cat([X, X.new_ones(len(X), 1)], 1)
     own, (n, d) = X.matrix, X.shape
-    ends = own.indptr[1:]
-    values, columns = np.insert(own.data, ends, 1), np.insert(own.indices, ends, d)
-    return SparseRows(csr_array((values, columns, own.indptr + np.arange(n + 1)), shape=(n, d + 1)))
+    wider = csr_array((own.data, own.indices, own.indptr), shape=(n, d + 1))
+    return SparseRows(wider, torch.cat([X.centre, torch.ones(1, dtype=X.dtype)]))
 
 
 def padded(X: Inputs, short: int) -> Inputs:
-    """Rows with so many rows of zeros after them."""
+    """Rows with so many rows after them, of no meaning."""
     if isinstance(X, Tensor):
         return torch.cat([X, X.new_zeros(short, X.shape[1])])
-    return SparseRows(vstack([X.matrix, csr_array((short, X.shape[1]), dtype=X.matrix.dtype)], format="csr"))
+    return replace(X, matrix=vstack([X.matrix, csr_array((short, X.shape[1]), dtype=X.matrix.dtype)], format="csr"))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
+
+from gce.rows import Matrix, SparseRows
 
 Kind = TypeVar("Kind", bound=BaseEstimator)
 
@@ -103,7 +105,13 @@ def support_first(train: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.concatenate([np.flatnonzero(used), np.flatnonzero(~used)])
 
 
-def taken(array: NDArray[Any], index: NDArray[np.intp], axis: int = 0) -> NDArray[Any]:
+@overload
+def taken(array: NDArray[Any], index: NDArray[np.intp], axis: int = 0) -> NDArray[Any]: ...
+@overload
+def taken(array: Matrix, index: NDArray[np.intp]) -> Matrix: ...
+def taken(array: NDArray[Any] | SparseRows, index: NDArray[np.intp], axis: int = 0) -> NDArray[Any] | SparseRows:
     """``array[index]`` along an axis; the array itself where that is everything in its order."""
     everything = len(index) == array.shape[axis] and np.array_equal(index, np.arange(len(index)))
-    return array if everything else np.take(array, index, axis=axis)
+    if everything:
+        return array
+    return array[index] if isinstance(array, SparseRows) else np.take(array, index, axis=axis)

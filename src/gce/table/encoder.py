@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gce.rows import Matrix, SparseRows
 from gce.table.scaling import Standardizer
 from gce.table.schema import OTHER, Schema
 
@@ -46,8 +47,12 @@ class Encoder:
     off: Array
 
     @classmethod
-    def learn(cls, X: Array, weight: Array, schema: Schema, scale: str, clip: float) -> Encoder:
-        """Learn from coded rows ``(n, d)`` with weights ``(n,)``."""
+    def learn(cls, X: Matrix, weight: Array, schema: Schema, scale: str, clip: float) -> Encoder:
+        """Learn from coded rows ``(n, d)`` with weights ``(n,)``; sparse ones are all numbers and have no gaps."""
+        if isinstance(X, SparseRows):
+            none = np.zeros(0)
+            scaling = Standardizer.fit(X, weight, clip, scale)
+            return cls(schema.of_kind("number"), scaling, none.astype(np.intp), none, none, none)
         share = weight / weight.sum()
         numbers = schema.of_kind("number")
         flags: list[tuple[int, float, float]] = []
@@ -69,8 +74,13 @@ class Encoder:
         """How many inputs a row becomes."""
         return len(self.numbers) + len(self.flagged)
 
-    def transform(self, X: Array) -> Array:
-        """Encode coded rows ``(n, d)``."""
+    def transform(self, X: Matrix) -> Matrix:
+        """Encode coded rows ``(n, d)``; sparse ones stay so where there are no flags."""
+        if not isinstance(X, SparseRows):
+            return self._transform(X)
+        return self._transform(X.toarray()) if len(self.flagged) else self.scaling.transform_sparse(X)
+
+    def _transform(self, X: Array) -> Array:
         numbers = X if len(self.numbers) == X.shape[1] else np.ascontiguousarray(X[:, self.numbers])
         scaled = self.scaling.transform(numbers)
         if len(self.flagged) == 0:

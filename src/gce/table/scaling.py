@@ -8,9 +8,12 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from gce import native
+from gce.rows import Matrix, SparseRows
 
 Array = NDArray[np.float64]
 
@@ -18,6 +21,8 @@ Array = NDArray[np.float64]
 MANY_COLUMNS = 32
 
 _ROWS_AT_ONCE = 512
+#: Numbers of sparse columns that are written out at a time.
+_NUMBERS_AT_ONCE = 1 << 22
 #: From the first to the third quartile of a normal distribution of spread 1.
 _QUARTILES = 1.3489795
 
@@ -40,7 +45,7 @@ class Standardizer:
     clip: float
 
     @classmethod
-    def fit(cls, X: Array, weight: Array, clip: float, scale: str) -> Standardizer:
+    def fit(cls, X: Matrix, weight: Array, clip: float, scale: str) -> Standardizer:
         """Learn from rows ``(n, d)`` with weights ``(n,)``; gaps (NaN) do not count, a column without spread is only
         centred.
 
@@ -52,7 +57,7 @@ class Standardizer:
         """
         mean, spread = _moments(X, weight)
         varies = spread > 1e-9 * np.maximum(1.0, np.abs(mean))
-        if varies.any() and (scale == "common" or (scale == "auto" and share_a_unit(_ranges(X[:, varies])))):
+        if varies.any() and (scale == "common" or (scale == "auto" and share_a_unit(_ranges(X, varies)))):
             return cls(mean, np.full_like(mean, np.sqrt(np.square(spread[varies]).mean())), clip)
         spread = np.where(varies, spread, 1.0)
         if scale == "each":
@@ -61,6 +66,13 @@ class Standardizer:
         width = (high - low) / _QUARTILES
         narrower = varies & (width > 1e-9 * spread) & (width < spread)
         return cls(np.where(narrower, middle, mean), np.where(narrower, width, spread), clip)
+
+    def transform_sparse(self, X: SparseRows) -> SparseRows:
+        """Scale sparse rows ``(n, d)`` as dense ones are: what a zero becomes is every column's centre."""
+        own, factor = X.matrix, 1 / self.scale
+        zero, j = self._squeezed(-self.mean * factor), own.indices
+        values = self._squeezed((own.data - self.mean[j]) * factor[j]) - zero[j]
+        return SparseRows(csr_array((values, j, own.indptr), shape=own.shape), torch.from_numpy(zero))
 
     def transform(self, X: Array) -> Array:
         """Scale rows ``(n, d)``; a gap becomes the centre."""
@@ -92,11 +104,13 @@ def share_a_unit(width: Array) -> bool:
     return len(width) >= MANY_COLUMNS and bool(np.quantile(width, 0.9) <= 2 * np.median(width))
 
 
-def weighted_quantiles(X: Array, weight: Array, levels: Sequence[float]) -> Array:
+def weighted_quantiles(X: Matrix, weight: Array, levels: Sequence[float]) -> Array:
     """Of each column ``(n, d)`` the least value with a share of the weight at or below it, for some shares: ``(q, d)``.
 
     A row of weight 2 counts as two rows; gaps do not count, and a column that is all gaps has 0.
     """
+    if isinstance(X, SparseRows):
+        return _sparse_quantiles(X, weight, levels)
     out = np.zeros((len(levels), X.shape[1]))
     for j in range(X.shape[1]):
         known = ~np.isnan(X[:, j])
@@ -110,8 +124,10 @@ def weighted_quantiles(X: Array, weight: Array, levels: Sequence[float]) -> Arra
     return out
 
 
-def _moments(X: Array, weight: Array) -> tuple[Array, Array]:
+def _moments(X: Matrix, weight: Array) -> tuple[Array, Array]:
     """Weighted means and spreads of columns, ``(d,)`` each; gaps do not count."""
+    if isinstance(X, SparseRows):
+        return _sparse_moments(X, weight)
     if not np.isnan(X).any():
         share = weight / weight.sum()
         mean = share @ X
@@ -122,5 +138,32 @@ def _moments(X: Array, weight: Array) -> tuple[Array, Array]:
     return mean, np.sqrt((shares * np.square(np.nan_to_num(X - mean))).sum(0))
 
 
-def _ranges(X: Array) -> Array:
-    return np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
+def _sparse_moments(X: SparseRows, weight: Array) -> tuple[Array, Array]:
+    """The same, from the numbers that are kept and the share of those that are not."""
+    share, own, d = weight / weight.sum(), X.matrix, X.shape[1]
+    each = np.repeat(share, np.diff(own.indptr))
+    present, mean = (np.bincount(own.indices, part, d).astype(np.float64) for part in (each, each * own.data))
+    kept = np.bincount(own.indices, each * np.square(own.data - mean[own.indices]), d)
+    # a column without zeros has no share of them, not one of rounding
+    absent = np.where(np.bincount(own.indices, minlength=d) < len(X), 1 - present, 0.0)
+    return mean, np.sqrt(kept + np.maximum(absent, 0.0) * np.square(mean))
+
+
+def _sparse_quantiles(X: SparseRows, weight: Array, levels: Sequence[float]) -> Array:
+    """The same of sparse rows: 0 where what lies below 0, and what lies above, has too little weight to reach it."""
+    share, found = weight / weight.sum(), np.zeros((len(levels), X.shape[1]))
+    present = np.bincount(X.matrix.indices, np.repeat(share, np.diff(X.matrix.indptr)), X.shape[1])
+    least = min(min(q, 1 - q) for q in levels) * (1 - 1e-9)
+    full, by_column = np.flatnonzero(present >= least), X.matrix.tocsc()
+    for some in np.array_split(full, 1 + len(full) * len(X) // _NUMBERS_AT_ONCE):
+        found[:, some] = weighted_quantiles(by_column[:, some].toarray(), weight, levels)
+    return found
+
+
+def _ranges(X: Matrix, chosen: NDArray[np.bool_]) -> Array:
+    """Greatest less least value of the chosen columns."""
+    if isinstance(X, SparseRows):
+        highest, lowest = (part.toarray()[chosen] for part in (X.matrix.max(axis=0), X.matrix.min(axis=0)))
+    else:
+        highest, lowest = np.nanmax(X[:, chosen], axis=0), np.nanmin(X[:, chosen], axis=0)
+    return np.asarray(highest - lowest, dtype=np.float64)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gce.rows import Matrix, SparseRows
 from gce.table.sheet import Kind, Sheet, Values
 
 Array = NDArray[np.float64]
@@ -79,6 +80,13 @@ class Schema:
         their type.
         """
         chosen = chosen_columns(categorical, sheet.names)
+        if isinstance(sheet.matrix, SparseRows):
+            if chosen:
+                raise ValueError(
+                    f"sparse rows hold numbers alone, got categorical_features={categorical!r}: give X.toarray(), or "
+                    "encode the categories as columns of 0 and 1"
+                )
+            return cls(tuple(Column(name, "number") for name in sheet.names))
         share = weight / weight.sum()
         return cls(
             tuple(
@@ -89,10 +97,12 @@ class Schema:
             )
         )
 
-    def code(self, sheet: Sheet) -> Array:
+    def code(self, sheet: Sheet) -> Matrix:
         """A sheet as numbers, ``(n, d)``: categories by their codes, NaN for what is missing."""
         if sheet.matrix is not None and all(column.kind != "category" for column in self.columns):
             return sheet.matrix
+        if isinstance(sheet.matrix, SparseRows):
+            raise ValueError("the model was fitted on categories, which sparse rows cannot hold: give X.toarray()")
         parts = zip(self.columns, sheet.kinds, sheet.columns, strict=True)
         return np.column_stack([column.code(kind, values) for column, kind, values in parts])
 

@@ -14,6 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gce.rows import Matrix, SparseRows
+
 Array = NDArray[np.float64]
 Values = NDArray[np.object_]
 Kind = Literal["number", "boolean", "category"]
@@ -32,22 +34,24 @@ class Sheet:
         What each column looks like by its type.
     columns : sequence of arrays of shape (n,)
         float64 with NaN for what is missing (numbers and booleans), or Python values with None (categories).
-    matrix : array of shape (n, d), optional
-        All columns together, where all are numbers already.
+    matrix : array or SparseRows of shape (n, d), optional
+        All columns together, where all are numbers already. Sparse ones are not taken apart: there are no ``columns``.
     """
 
     names: tuple[str, ...]
     kinds: tuple[Kind, ...]
     columns: Sequence[Array | Values]
-    matrix: Array | None = None
+    matrix: Matrix | None = None
 
     @classmethod
-    def of_numbers(cls, X: Array, names: Sequence[str] | None = None) -> Sheet:
+    def of_numbers(cls, X: Matrix, names: Sequence[str] | None = None) -> Sheet:
         """A sheet of an array of numbers ``(n, d)``."""
         named = tuple(names) if names is not None else default_names(X.shape[1])
-        return cls(named, ("number",) * X.shape[1], list(X.T), X)
+        return cls(named, ("number",) * X.shape[1], () if isinstance(X, SparseRows) else list(X.T), X)
 
     def __len__(self) -> int:
+        if self.matrix is not None:
+            return len(self.matrix)
         return len(self.columns[0]) if self.columns else 0
 
     def take(self, rows: NDArray[np.intp]) -> Sheet:

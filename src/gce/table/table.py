@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gce.rows import Matrix
 from gce.table.encoder import Encoder
 from gce.table.scaling import Standardizer
 from gce.table.schema import Column, Schema
@@ -41,11 +42,11 @@ class Table:
         """Inputs of a network."""
         return self.encoder.width
 
-    def coded(self, sheet: Sheet) -> Array:
+    def coded(self, sheet: Sheet) -> Matrix:
         """A user's rows as numbers, ``(n, d)``: categories by codes, -1 for one without a code, NaN for a gap."""
         return self.schema.code(sheet)
 
-    def transform(self, X: Array) -> Array:
+    def transform(self, X: Matrix) -> Matrix:
         """Coded rows ``(n, d)`` as inputs ``(n, width)``."""
         return self.encoder.transform(X)
 

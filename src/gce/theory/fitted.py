@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length
 from torch import Tensor, as_tensor
 
@@ -55,6 +56,14 @@ def check_possible(model: Fitted) -> None:
         )
     if not np.isfinite(model.bound_).all():
         raise ValueError("a bound report is possible for a bounded hull only, and this model has none")
+
+
+def check_rows(X: Any, X_held_out: Any, y_held_out: Any) -> None:
+    """Rows held out come with their targets, and all rows are dense."""
+    if (X_held_out is None) != (y_held_out is None):
+        raise ValueError("X_held_out and y_held_out must be given together")
+    if issparse(X) or issparse(X_held_out):
+        raise ValueError("a bound report is made from dense rows, got sparse ones: give X.toarray()")
 
 
 def loss_name(loss: Loss) -> str:

@@ -47,7 +47,7 @@ from gce.theory.bounds import (
 from gce.theory.capacity import pseudodimension
 from gce.theory.checks import probability
 from gce.theory.complexity import RademacherEstimate, rademacher
-from gce.theory.fitted import Fitted, basis_of, check_possible, costs_of, loss_name
+from gce.theory.fitted import Fitted, basis_of, check_possible, check_rows, costs_of, loss_name
 
 
 @dataclass(frozen=True)
@@ -243,8 +243,7 @@ def bound_report(
     check_is_fitted(model)
     probability(delta=delta)
     check_possible(model)
-    if (X_held_out is None) != (y_held_out is None):
-        raise ValueError("X_held_out and y_held_out must be given together")
+    check_rows(X, X_held_out, y_held_out)
     loss, bound, offset = model.loss_, float(model.bound_[0]), float(model.offset_[0])
     slope, (low, high) = lipschitz(loss, bound), loss_range(loss, bound, offset)
     basis, rows = basis_of(model, oracle), model._checked(X)
