@@ -55,16 +55,36 @@ MODELS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_written_out(monkeypatch):
+    """Small tables are trained on as sparse rows too."""
+    monkeypatch.setattr("gce.rows.WRITTEN_OUT", 0)
+
+
+@pytest.fixture
+def trained_on(monkeypatch):
+    """The kinds of rows that slopes were taken from."""
+    kinds = set()
+
+    def noted(back, X, into):
+        kinds.add(type(X))
+        pulled(back, X, into)
+
+    monkeypatch.setattr("gce.basis.network.pulled", noted)
+    return kinds
+
+
 def scores(model, X):
     return model.predict(X) if not hasattr(model, "classes_") else model.predict_proba(X)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_sparse_fit_is_the_dense_fit_of_the_same_numbers(name):
+def test_a_sparse_fit_is_the_dense_fit_of_the_same_numbers(name, trained_on):
     X, y = table()
     if "class" in name or name == "separate":
         y = labels(y, 3)
     sparse = clone(MODELS[name]).fit(X, y)
+    assert trained_on == {SparseRows}
     dense = clone(MODELS[name]).fit(X.toarray(), y)
     np.testing.assert_allclose(scores(sparse, X), scores(dense, X.toarray()), rtol=1e-8, atol=1e-8)
     assert np.ptp(scores(sparse, X), axis=0).max() > 0.01
@@ -94,6 +114,18 @@ def test_dense_and_sparse_rows_are_both_read_by_either_model():
     for fitted_on in (X, X.toarray()):
         model = clone(MODELS["neural"]).fit(fitted_on, y)
         np.testing.assert_allclose(model.predict(X), model.predict(X.toarray()), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["neural", "classes", "nongreedy"])
+def test_small_tables_are_written_out_to_be_trained_on(name, monkeypatch, trained_on):
+    X, y = table()
+    y = labels(y) if name == "classes" else y
+    kept = clone(MODELS[name]).fit(X, y)
+    trained_on.clear()
+    monkeypatch.setattr("gce.rows.WRITTEN_OUT", X.shape[0] * X.shape[1])
+    out = clone(MODELS[name]).fit(X, y)
+    assert SparseRows not in trained_on
+    np.testing.assert_allclose(scores(out, X), scores(kept, X), rtol=1e-8, atol=1e-8)
 
 
 def test_what_a_row_gets_does_not_depend_on_its_neighbours():
@@ -167,6 +199,8 @@ def test_what_sparse_rows_cannot_do_is_refused():
     with pytest.raises(ValueError, match="bound report is made from dense rows"):
         model.bound_report(X, y)
     assert model.bound_report(X.toarray(), y, random_state=0).total > 0
+    with pytest.raises(ValueError, match="report looks at dense rows"):
+        model.report("report.html", X, y)
     colours = gce.GCERegressor(basis=Neural(**NET), **GREEDY).fit([["a", 1.0], ["b", 2.0]] * 10, np.arange(20.0))
     with pytest.raises(ValueError, match="fitted on categories, which sparse rows cannot hold"):
         colours.predict(X[:, :2])

@@ -29,7 +29,7 @@ from gce.hooks import FitTask, Support, with_callbacks
 from gce.losses import Loss
 from gce.members import Members, Rows, from_splits, splits_for, with_validation
 from gce.native import limited
-from gce.rows import Inputs, Matrix, SparseRows, on_device, stacked
+from gce.rows import Inputs, Matrix, SparseRows, for_training, on_device, stacked
 from gce.settings import (
     as_bound,
     as_numpy,
@@ -315,7 +315,7 @@ class ConvexModel(Writing, Support, BaseEstimator):
         order = support_first(members.train)
         problem = Problem(
             self.loss_,
-            on_device(self.table_.transform(taken(X, order)), device),
+            for_training(on_device(self.table_.transform(taken(X, order)), device)),
             *(
                 torch.from_numpy(array).to(device)
                 for array in (
@@ -358,7 +358,7 @@ class ConvexModel(Writing, Support, BaseEstimator):
         """Raw scores, ``(n, k)``."""
         return self._scored(self._checked(X))
 
-    def _scored(self, X: Array) -> Tensor:
+    def _scored(self, X: Matrix) -> Tensor:
         """Raw scores of coded rows, ``(n, k)``; beside them and ``X`` only some rows are held at a time."""
         with torch.no_grad(), limited(self.n_jobs):
             step = min(_ROWS_AT_ONCE, max(1, _NUMBERS_AT_ONCE // max(X.shape[1], 1)))

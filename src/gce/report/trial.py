@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gce.losses import CrossEntropy, Logistic, Loss, Power, PseudoHuber, Quantile, Squared
 from gce.plotting.readings import Course, Shares, course, shares
+from gce.rows import SparseRows
 from gce.scoring import class_codes
 from gce.settings import as_numpy
 from gce.table import Sheet, as_targets
@@ -101,6 +102,8 @@ def tried(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Trial:
         X, y, weight = rows_of(X, kept), y[kept], weight[kept]
     sheet = model._read(X)
     coded = model.table_.coded(sheet)
+    if isinstance(coded, SparseRows):
+        raise ValueError("a report looks at dense rows, got sparse ones: give X.toarray()")
     check_consistent_length(coded, y)
     # pandas' memory is not ours to write, and torch takes none that is not
     target = np.array(model._encode_y_val(y))
