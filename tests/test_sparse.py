@@ -146,6 +146,20 @@ def test_a_sparse_model_is_pickled_staged_and_resumed():
     assert np.array_equal(copy.set_params(max_atoms=5).fit(X, y).predict(X), whole.predict(X))
 
 
+def test_a_sparse_model_goes_through_files(tmp_path):
+    X, y = table()
+    model = clone(MODELS["neural"]).fit(X, y, checkpoint=tmp_path / "rounds")
+    again = clone(MODELS["neural"]).fit(X, y, checkpoint=tmp_path / "rounds")
+    model.save(tmp_path / "m.safetensors")
+    loaded = gce.load(tmp_path / "m.safetensors")
+    for other in (again, loaded):
+        assert np.array_equal(other.predict(X), model.predict(X))
+    other = X.copy()
+    other.data[0] += 1
+    with pytest.raises(ValueError, match="belongs to another fit"):
+        clone(model).fit(other, y, checkpoint=tmp_path / "rounds")
+
+
 def test_validation_rows_may_be_of_either_kind():
     X, y = table()
     model = gce.GCERegressor(basis=Neural(**NET), max_atoms=3, random_state=0)

@@ -108,9 +108,10 @@ class GreedyConvexEnsemble(ConvexModel):
 
         Parameters
         ----------
-        X : array-like, Tensor or data frame of shape (n, d)
+        X : array-like, Tensor, data frame or sparse matrix of shape (n, d)
             Numbers, booleans, text and categories; gaps (NaN, None, null) anywhere. Frames of pandas, polars, pyarrow
-            and whatever else narwhals reads.
+            and whatever else narwhals reads. scipy's sparse matrices and arrays (numbers without gaps) stay sparse;
+            they are fitted on the CPU.
         y : array-like, Tensor, series or frame of shape (n,), or (n, k) for several regression targets
         sample_weight : array-like of shape (n,), optional
             A row of weight 0 is a row that is not there.

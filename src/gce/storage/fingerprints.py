@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gce.fitting import Problem
+from gce.rows import Inputs
 from gce.storage import container, values
 from gce.streams import Streams
 
@@ -65,9 +66,9 @@ def _parameter(value: Any) -> Any:
         return values.described(value)
 
 
-def _digest(rows: Any) -> str:
+def _digest(rows: Inputs) -> str:
     """A hash of a tensor, or of sparse rows."""
-    tensors = [rows] if isinstance(rows, Tensor) else map(torch.from_numpy, _pieces(rows.matrix))
+    tensors = [rows] if isinstance(rows, Tensor) else [*map(torch.from_numpy, _pieces(rows.matrix)), rows.centre]
     sha = hashlib.sha256(repr(tuple(rows.shape)).encode())
     for tensor in tensors:
         sha.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
