@@ -2,6 +2,8 @@
 
 import sys
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -14,4 +16,8 @@ model = gce.GCEClassifier(max_atoms=5, random_state=0).fit(X, y)
 assert "site-packages" in gce.__file__, gce.__file__
 assert not any(find_spec(name) for name in ("rich", "matplotlib", "pandas"))
 assert model.score(X, y) > 0.8
+with TemporaryDirectory() as folder:
+    model.save(Path(folder) / "m.safetensors")
+    again = gce.load(Path(folder) / "m.safetensors")
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
 sys.stdout.write(f"gce {gce.__version__}: the wheel works on its own\n")
