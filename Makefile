@@ -15,7 +15,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/ready
-	$(BIN)/python examples/demo.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
 test: lint types unit wheel
 

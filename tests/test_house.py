@@ -13,7 +13,7 @@ ORDER = [
     "coefficients", "objectives", "streams", "parts", "basis", "ensemble", "active_set", "algorithms", "callbacks",
     "trackers", "hooks", "fitting", "nongreedy", "table", "members", "scoring", "calibration", "settings", "theory",
     "storage", "export", "plotting", "report", "writing", "base", "greedy", "jointly", "tasks", "estimators",
-    "loading",
+    "loading", "cli", "__main__",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 PAPER = sorted((SOURCE.parents[1] / "paper").rglob("*.py"))

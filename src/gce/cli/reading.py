@@ -1,0 +1,99 @@
+"""Tables from files and standard input: CSV, Parquet and Arrow, told apart by their first bytes or their suffix."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gce.cli.failures import DataError
+
+Source = Path | io.BytesIO
+
+#: What files begin with. CSV has no mark: it is what nothing else is.
+_MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow stream"}
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
+_SUFFIXES = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
+_READERS: dict[str, Callable[[Source], pl.DataFrame]] = {
+    "Parquet": pl.read_parquet,
+    "Arrow": pl.read_ipc,
+    "Arrow stream": pl.read_ipc_stream,
+}
+_SEPARATORS = ",;\t|"
+
+
+def read_table(path: str, missing: Sequence[str] = (), text: Collection[str] = ()) -> pl.DataFrame:
+    """Read a table; ``-`` is standard input.
+
+    Parameters
+    ----------
+    path : str
+    missing : sequence of str
+        Cells of a CSV that mean "missing" beside empty ones.
+    text : collection of str
+        Columns of a CSV that are text even where they look like numbers.
+    """
+    source: Source = io.BytesIO(sys.stdin.buffer.read()) if path == "-" else Path(path)
+    head = _head(source)
+    marks = (kind for mark, kind in _MAGIC.items() if head.startswith(mark))
+    kind = next(marks, None) or _SUFFIXES.get(Path(path).suffix.lower(), "CSV")
+    try:
+        frame = _READERS[kind](source) if kind in _READERS else _read_csv(source, head, missing, text)
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).splitlines()[0].rstrip(". ")
+        raise DataError(f"{named(path)} cannot be read as {kind}: {reason}") from error
+    if frame.height == 0:
+        raise DataError(f"{named(path)} has no rows")
+    return frame
+
+
+def named(path: str) -> str:
+    """A file as messages name it."""
+    return "standard input" if path == "-" else path
+
+
+def _head(source: Source) -> bytes:
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            return file.read(65_536)
+    return source.getvalue()[:65_536]
+
+
+def _read_csv(source: Source, head: bytes, missing: Sequence[str], text: Collection[str]) -> pl.DataFrame:
+    separator = "," if head.startswith(_COMPRESSED) else _separator(head)
+    names = pl.read_csv(source, separator=separator, n_rows=0).columns
+    if isinstance(source, io.BytesIO):
+        source.seek(0)
+    frame = pl.read_csv(
+        source,
+        separator=separator,
+        null_values=["", *missing],
+        infer_schema_length=None,
+        # a date is refused by the model with a sentence; left as text it would become a category
+        try_parse_dates=True,
+        schema_overrides={name: pl.String for name in names if name.strip() in text},
+    )
+    frame = frame.rename({name: name.strip() for name in frame.columns})
+    return frame.with_columns(_trimmed(column, missing, text) for column in frame if column.dtype == pl.String)
+
+
+def _separator(head: bytes) -> str:
+    """The separator that cuts the first line into most names; the comma where none does."""
+    lines = head.decode("utf-8-sig", errors="replace").lstrip("\r\n").splitlines()[:1]
+    return max(_SEPARATORS, key=lambda mark: max((len(row) for row in csv.reader(lines, delimiter=mark)), default=0))
+
+
+def _trimmed(column: pl.Series, missing: Sequence[str], text: Collection[str]) -> pl.Series:
+    """A text column without blanks around its cells; a number where that is what the blanks hid."""
+    trimmed = column.str.strip_chars()
+    if trimmed.equals(column, null_equal=True):
+        return column
+    trimmed = trimmed.set(trimmed.is_in(["", *missing]), None)
+    if column.name in text:
+        return trimmed
+    numbers = (trimmed.cast(kind, strict=False) for kind in (pl.Int64, pl.Float64))
+    return next((number for number in numbers if number.null_count() == trimmed.null_count()), trimmed)

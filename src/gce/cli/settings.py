@@ -1,0 +1,63 @@
+"""``--set name=value``: an estimator's parameters from the command line."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from sklearn.base import BaseEstimator, clone
+
+from gce.algorithms import ALGORITHMS
+from gce.basis import BASES
+from gce.line_search import LINE_SEARCHES
+
+#: Parameters that are objects, with the names these go by: their own parameters are set as ``basis__hidden=20``.
+_OBJECTS: dict[str, dict[str, Any]] = {"algorithm": ALGORITHMS, "basis": BASES, "line_search": LINE_SEARCHES}
+
+
+def apply(model: Any, settings: Sequence[str]) -> dict[str, Any]:
+    """Set parameters given as ``name=value``, and tell which.
+
+    A value is Python's (``0.1``, ``None``, ``[1, 2]``), or text where it is none of Python's.
+    """
+    given = dict(_pair(setting) for setting in settings)
+    # objects first: what follows may be theirs
+    for name in sorted(given, key=lambda name: "__" in name):
+        owner, _, own = name.partition("__")
+        _check(name, owner, model)
+        if own:
+            _check(name, own, _object(model, owner, name))
+        model.set_params(**{name: given[name]})
+    return given
+
+
+def _pair(setting: str) -> tuple[str, Any]:
+    name, equals, text = setting.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{setting!r} is not of the form name=value", param_hint="--set")
+    try:
+        return name, ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return name, text
+
+
+def _object(model: Any, owner: str, name: str) -> BaseEstimator:
+    held = getattr(model, owner)
+    if isinstance(held, str) and held in _OBJECTS.get(owner, {}):
+        held = clone(_OBJECTS[owner][held])
+        model.set_params(**{owner: held})
+    if not isinstance(held, BaseEstimator):
+        raise typer.BadParameter(f"{name!r}: {owner} has no parameters of its own", param_hint="--set")
+    return held
+
+
+def _check(name: str, own: str, model: BaseEstimator) -> None:
+    known = list(model.get_params(deep=False))
+    if own in known:
+        return
+    near = difflib.get_close_matches(own, known, n=1)
+    guess = f"did you mean {near[0]!r}? There are" if near else "there are"
+    raise typer.BadParameter(f"{name!r} is no parameter: {guess} {', '.join(known)}", param_hint="--set")

@@ -1,0 +1,37 @@
+"""Tables to files by their suffix, or as CSV to standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import typer
+
+_WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
+    ".csv": pl.DataFrame.write_csv,
+    ".parquet": pl.DataFrame.write_parquet,
+    ".pq": pl.DataFrame.write_parquet,
+    ".arrow": pl.DataFrame.write_ipc,
+    ".feather": pl.DataFrame.write_ipc,
+    ".ipc": pl.DataFrame.write_ipc,
+}
+#: Rows written at once: a reader that goes away is noticed before all of them are turned into text.
+_ROWS_AT_ONCE = 8192
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a name that says nothing about the format, before any work is done."""
+    if str(path) != "-" and path.suffix.lower() not in _WRITERS:
+        raise typer.BadParameter(f"{str(path)!r} must end in one of {', '.join(_WRITERS)}", param_hint="--out")
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table; ``-`` is CSV on standard output."""
+    if str(path) == "-":
+        for number, part in enumerate(frame.iter_slices(_ROWS_AT_ONCE)):
+            sys.stdout.write(part.write_csv(include_header=number == 0))
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _WRITERS[path.suffix.lower()](frame, path)

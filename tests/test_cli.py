@@ -1,0 +1,312 @@
+"""The commands: files in every format, figures, words, exit codes."""
+
+import hashlib
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import log_loss
+from typer.testing import CliRunner
+
+import gce
+import gce.cli.compare as compare_module
+from gce.cli.app import app
+from gce.cli.peers import PEERS, Peer
+
+TINY = [word for s in ("max_atoms=3", "basis__hidden=3", "basis__max_epochs=3") for word in ("--set", s)]
+SUFFIXES = ["csv", "parquet", "arrow"]
+WRITE = {"csv": pl.DataFrame.write_csv, "parquet": pl.DataFrame.write_parquet, "arrow": pl.DataFrame.write_ipc}
+READ = {"csv": pl.read_csv, "parquet": pl.read_parquet, "arrow": pl.read_ipc}
+
+
+def table(rows, seed):
+    rng = np.random.default_rng(seed)
+    x, kind, flag = rng.normal(size=rows), rng.choice(["red", "blue", "7"], rows), rng.random(rows) < 0.5
+    score = x + (kind == "red") - flag
+    frame = pl.DataFrame({"x": x, "kind": kind, "flag": flag, "n": rng.integers(0, 100, rows)})
+    frame = frame.with_columns(
+        pl.when(pl.Series(rng.random(rows) > 0.3)).then(n).alias(n) for n in ("x", "kind", "flag")
+    )
+    return frame.with_columns(label=pl.Series(np.where(score > 0.2, "up", "down")), size=pl.Series(score))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    train, test = table(80, 0), table(30, 1)
+    # an unseen category, and a text column that looks like numbers
+    test = test.with_columns(kind=pl.lit("7"))
+    test[0, "kind"] = "green"
+    for suffix, write in WRITE.items():
+        write(train, path / f"train.{suffix}")
+        write(test, path / f"test.{suffix}")
+    write_csv = train.with_columns(day=pl.lit("2020-02-01")).write_csv
+    write_csv(path / "dates.csv")
+    return path
+
+
+def call(*words, code=0, stdin=None):
+    done = CliRunner().invoke(app, list(map(str, words)), input=stdin)
+    assert done.exit_code == code, (done.exit_code, done.output, done.exception)
+    return done
+
+
+@pytest.fixture(scope="module")
+def classifier(folder):
+    path = folder / "classifier.safetensors"
+    call("fit", folder / "train.csv", "-t", "label", "--drop", "size", "--out", path, "--quiet", *TINY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def regressor(folder):
+    path = folder / "regressor.safetensors"
+    call("fit", folder / "train.parquet", "-t", "size", "--drop", "label", "--out", path, "--quiet", *TINY)
+    return path
+
+
+def rows_of(path):
+    return pl.read_csv(path, schema_overrides={"kind": pl.String}).drop("label", "size")
+
+
+def test_fit_says_what_it_guesses_and_judges_on_the_test_rows(folder):
+    words = ("fit", folder / "train.csv", "-t", "label", "--drop", "size", "--test", folder / "test.csv", *TINY)
+    text = call(*words).stdout
+    assert "classification: 'label' is text" in text
+    assert "30 rows" in text
+    assert re.search(r"error\s+\d+\.\d\d %", text)
+    found = json.loads(call(*words, "--json").stdout)
+    assert (found["task"], found["classes"], found["stopped"]) == ("classification", ["down", "up"], "done")
+    assert (found["rounds"], found["members"], found["settings"]["max_atoms"]) == (3, 5, 3)
+    model = gce.GCEClassifier(max_atoms=3, basis=gce.Neural(hidden=3, max_epochs=3), random_state=0)
+    train, test = folder / "train.csv", folder / "test.csv"
+    model.fit(rows_of(train), pl.read_csv(train)["label"].to_numpy())
+    y = pl.read_csv(test)["label"].to_numpy()
+    assert found["figures"]["error"] == pytest.approx(1 - model.score(rows_of(test), y))
+    assert found["figures"]["log_loss"] == pytest.approx(log_loss(y, model.predict_proba(rows_of(test))))
+
+
+def test_without_test_rows_figures_are_those_of_held_out_rows(folder):
+    words = ("fit", folder / "train.csv", *TINY)
+    assert "rows that the fit held out" in call(*words, "-t", "label").stdout
+    number = json.loads(call(*words, "-t", "size", "--json").stdout)
+    assert (number["task"], number["figures"]["file"]) == ("regression", None)
+    assert 0 < number["figures"]["mae"] <= number["figures"]["rmse"] < 10
+    assert 0 < json.loads(call(*words, "-t", "label", "--json").stdout)["figures"]["log_loss"] < 2
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_every_format_in_and_out_gives_the_same_answers(folder, classifier, suffix):
+    out = folder / f"p.{suffix}"
+    call("predict", classifier, folder / f"test.{suffix}", "--proba", "--out", out)
+    model = gce.load(classifier)
+    found, rows = READ[suffix](out), rows_of(folder / "test.csv")
+    assert found.columns == ["prediction", "probability_down", "probability_up"]
+    assert np.array_equal(found["prediction"].to_numpy(), model.predict(rows))
+    assert np.array_equal(found.drop("prediction").to_numpy(), model.predict_proba(rows))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_standard_input_is_a_table_of_any_format(folder, regressor, suffix):
+    content = (folder / f"test.{suffix}").read_bytes()
+    found = pl.read_csv(call("predict", regressor, "-", "--interval", "0.8", stdin=content).stdout.encode())
+    model, rows = gce.load(regressor), rows_of(folder / "test.csv")
+    assert np.array_equal(found["prediction"].to_numpy(), model.predict(rows))
+    assert np.array_equal(found.select("lower", "upper").to_numpy(), model.predict_interval(rows, 0.8))
+
+
+def test_a_fit_from_standard_input(folder):
+    content = (folder / "train.csv").read_bytes()
+    found = json.loads(call("fit", "-", "-t", "label", "--json", *TINY, stdin=content).stdout)
+    assert found["train"] == {"file": "standard input", "rows": 80, "columns": 5}
+
+
+def test_weights_groups_folds_and_categories_reach_the_fit(folder, monkeypatch):
+    seen = {}
+
+    def spy(self, X, y, sample_weight=None, **more):
+        seen.update(X=X.columns, weight=sample_weight, more=more, params=self.get_params())
+        raise ValueError("enough")
+
+    monkeypatch.setattr(gce.GCERegressor, "fit", spy)
+    options = ["--weights", "n", "--groups", "kind", "--cv", "1", "--categorical", "x", "--time-limit", "9"]
+    # gaps in the groups are refused: they are filled in first
+    path = folder / "filled.parquet"
+    pl.read_parquet(folder / "train.parquet").with_columns(pl.col("kind").fill_null("?")).write_parquet(path)
+    call("fit", path, "-t", "size", "--seed", "5", *options, code=1)
+    assert seen["X"] == ["x", "flag", "label"]
+    assert seen["weight"].tolist() == pl.read_parquet(path)["n"].to_list()
+    assert set(seen["more"]["groups"]) == {"red", "blue", "7", "?"}
+    wanted = {"cv": None, "categorical_features": ["x"], "time_limit": 9.0, "random_state": 5}
+    assert wanted.items() <= seen["params"].items()
+
+
+def test_a_time_limit_is_told(folder):
+    found = json.loads(call("fit", folder / "train.csv", "-t", "label", "--time-limit", "0", "--json").stdout)
+    assert (found["stopped"], found["rounds"]) == ("time limit", 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["fit", "nowhere.csv", "-t", "y"], 1, "nowhere.csv: No such file or directory"),
+        (["fit", "{}/train.csv", "-t", "lable"], 1, "did you mean 'label'?"),
+        (["fit", "{}/train.csv", "-t", "flag"], 1, "the target 'flag' is missing in"),
+        (["fit", "{}/dates.csv", "-t", "label"], 1, "column 'day' holds dates"),
+        (["fit", "{}/train.csv"], 2, "--target"),
+        (["fit", "{}/train.csv", "-t", "label", "--set", "max_atom=3"], 2, "did you mean 'max_atoms'?"),
+        (["fit", "{}/train.csv", "-t", "label", "--set", "max_atoms"], 2, "not of the form name=value"),
+        (["fit", "{}/train.csv", "-t", "label", "--set", "loss__x=1"], 2, "has no parameters of its own"),
+        (["fit", "{}/train.csv", "-t", "label", "--set", "max_atoms=none"], 1, "max_atoms must be an integer"),
+        (["fit", "{}/train.csv", "-t", "label", "--device", "cuda:99"], 1, "device='cuda:99' cannot be used here"),
+        (["fit", "{}/train.csv", "-t", "label", "--task", "cluster"], 2, "--task"),
+        (["predict", "{}/train.csv", "{}/test.csv"], 1, "train.csv"),
+        (["inspect", "{}/train.csv"], 1, "train.csv"),
+        (["predict", "m", "r", "--out", "p.txt"], 2, "must end in one of"),
+        (["predict", "m", "r", "--interval", "2"], 2, "between 0 and 1"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(folder, words, code, said):
+    done = call(*(word.format(folder) for word in words), code=code)
+    assert "fitted" not in done.stdout
+    assert "Traceback" not in done.stderr
+    # a usage error is framed, and broken into lines
+    flat = re.sub(r"[\s│]+", " ", done.stderr)
+    assert said in flat
+    assert code == 2 or len(done.stderr.splitlines()) == 1
+
+
+def test_answers_that_a_model_does_not_have_are_refused(folder, classifier, regressor):
+    assert (
+        "--proba says how sure" in call("predict", classifier, folder / "test.csv", "--interval", "0.9", code=1).stderr
+    )
+    assert "--interval 0.9 says where" in call("predict", regressor, folder / "test.csv", "--proba", code=1).stderr
+
+
+def test_debug_shows_the_traceback(folder):
+    done = CliRunner().invoke(app, ["fit", str(folder / "dates.csv"), "-t", "label", "--debug"])
+    assert isinstance(done.exception, TypeError)
+
+
+def test_rows_that_lack_a_column_are_refused(folder, classifier):
+    path = folder / "lacking.csv"
+    pl.read_csv(folder / "test.csv").drop("flag", "n").write_csv(path)
+    assert "lacks the columns 'flag', 'n'" in call("predict", classifier, path, code=1).stderr
+
+
+def test_the_version_and_the_help():
+    assert call("--version").stdout == f"gce {gce.__version__}\n"
+    for command in ("fit", "predict", "inspect", "report", "export", "compare"):
+        assert command in call("--help").stdout
+        assert "Usage" in call(command, "--help").stdout
+
+
+def test_inspect_shows_what_is_in_a_file(folder, classifier, regressor):
+    found = json.loads(call("inspect", classifier, "--json").stdout)
+    content = classifier.read_bytes()
+    assert (found["file"]["bytes"], found["file"]["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+    assert (found["estimator"], found["classes"]) == ("GCEClassifier", ["down", "up"])
+    model = gce.load(classifier)
+    assert (found["atoms"], found["history"]["rounds"]) == (len(model.ensemble_), 3)
+    assert [(c["name"], c["kind"]) for c in found["columns"]] == [
+        ("x", "number"), ("kind", "category"), ("flag", "boolean"), ("n", "number")
+    ]  # fmt: skip
+    assert found["columns"][1]["levels"] == ["7", "blue", "red"]
+    text = call("inspect", regressor).stdout
+    for words in ("GCERegressor", "max_atoms=3", "±", "at best", "blue", "5 members"):
+        assert words in text
+
+
+def test_report_and_export_write_their_files(folder, classifier, regressor):
+    page, graph = folder / "pages" / "r.html", folder / "graphs" / "m.onnx"
+    call("report", classifier, folder / "test.parquet", "-t", "label", "--out", page)
+    assert "<svg" in page.read_text()
+    call("export", regressor, graph)
+    assert graph.stat().st_size > 1000
+    done = call("fit", folder / "train.csv", "-t", "label", "--drop", "size", "--report", page, *TINY)
+    assert "drawn on the training rows, which flatters" in done.stderr
+    assert "r.html" in done.stdout
+
+
+def test_an_altered_file_is_refused(folder, classifier):
+    content = bytearray(classifier.read_bytes())
+    content[-1] ^= 1
+    path = folder / "altered.safetensors"
+    path.write_bytes(content)
+    for words in (["inspect", path], ["predict", path, folder / "test.csv"]):
+        done = call(*words, code=1)
+        assert len(done.stderr.splitlines()) == 1
+        assert "altered" in done.stderr
+
+
+# Peers.
+
+
+class Stubborn:
+    def fit(self, X, y):
+        raise RuntimeError("cannot\nbe fitted")
+
+
+QUICK = [peer for peer in PEERS if peer.name == "HistGradientBoosting"]
+
+
+def test_peers_are_compared_and_a_failing_one_is_a_row(folder, monkeypatch, tmp_path):
+    peers = [Peer("Stubborn", "sklearn", lambda *about: Stubborn()), *QUICK, Peer("Nowhere", "no_such_package", None)]
+    monkeypatch.setattr(compare_module, "PEERS", peers)
+    done = call(
+        "compare", folder / "train.csv", "-t", "label", "--drop", "size", "--out", tmp_path, "--time-limit", "0"
+    )
+    assert re.search(r"Stubborn\W+failed", done.stdout)
+    assert "\nStubborn failed: RuntimeError: cannot\n" in done.stdout
+    assert "not installed: no_such_package" in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"compare.md", "compare.json", "compare.png"}
+    found = json.loads((tmp_path / "compare.json").read_text())
+    ours, stubborn, boosting = found["models"]
+    assert ours["model"] == "GCE"
+    assert stubborn["failed"] == "RuntimeError: cannot"
+    assert (found["train"]["rows"], found["test"]["rows"]) == (64, 16)
+    least = min(ours["error"], boosting["error"])
+    table = (tmp_path / "compare.md").read_text()
+    assert f"**{100 * least:.2f} %**" in table
+    best = [x[key] == min(ours[key], boosting[key]) for x in (ours, boosting) for key in ("error", "log_loss")]
+    assert table.count("**") == 2 * sum(best)
+
+
+def test_comparisons_are_on_the_rows_that_are_given(folder, monkeypatch):
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    monkeypatch.setattr(compare_module, "PEERS", QUICK)
+    words = ("compare", folder / "train.csv", "-t", "size", "--drop", "label", "--test", folder / "test.csv")
+    found = json.loads(call(*words, "--time-limit", "0", "--json").stdout)
+    rows, judged = (
+        pl.read_csv(folder / name, schema_overrides={"kind": pl.String}) for name in ("train.csv", "test.csv")
+    )
+    levels = pl.Enum(sorted(rows["kind"].drop_nulls().unique()))
+    coded = [
+        f.with_columns(pl.col("kind").cast(levels, strict=False).to_physical(), pl.col("flag").cast(pl.Int8))
+        .drop("label", "size").cast(pl.Float64).to_numpy()
+        for f in (rows, judged)
+    ]  # fmt: skip
+    model = HistGradientBoostingRegressor(categorical_features=[1], random_state=0).fit(coded[0], rows["size"])
+    away = np.abs(model.predict(coded[1]) - judged["size"].to_numpy())
+    assert found["models"][1]["mae"] == pytest.approx(away.mean())
+
+
+@pytest.mark.parametrize("target", ["label", "size"])
+def test_every_peer_takes_text_gaps_and_unseen_categories(folder, target):
+    words = (
+        "compare",
+        folder / "train.csv",
+        "-t",
+        target,
+        "--test",
+        folder / "test.csv",
+        "--time-limit",
+        "0",
+        "--json",
+    )
+    found = json.loads(call(*words).stdout)
+    assert [model["failed"] for model in found["models"]] == [None] * len(found["models"])
+    assert len(found["models"]) + len(found["not_installed"]) == 1 + len(PEERS)

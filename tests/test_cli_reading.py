@@ -1,0 +1,230 @@
+"""Tables at the door of the command line: what is read, what is guessed, and what is refused in which words."""
+
+import gzip
+import io
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gce.cli.failures import DataError, sentence
+from gce.cli.figures import known, of_classes, of_numbers
+from gce.cli.peers import Coding
+from gce.cli.reading import read_table
+from gce.cli.rendering import json_of, size, some
+from gce.cli.rows import Columns, held_out_rows, load, training_rows
+from gce.cli.tasks import Task, settle, values
+
+TABLE = pl.DataFrame(
+    {"a": [1, 2, None], "b": ["x", None, "z y"], "c": [True, None, False], "d": [0.5, 1e-3, -2.0]},
+)
+
+
+def stream(frame):
+    file = io.BytesIO()
+    frame.write_ipc_stream(file)
+    return file.getvalue()
+
+
+WRITERS = {
+    "t.csv": lambda frame, path: frame.write_csv(path),
+    "t.csv.gz": lambda frame, path: path.write_bytes(gzip.compress(frame.write_csv().encode())),
+    "t.csv.zst": lambda frame, path: frame.write_csv(path, compression="zstd"),
+    "t.tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
+    "semicolons.csv": lambda frame, path: frame.write_csv(path, separator=";"),
+    "byte order mark.csv": lambda frame, path: path.write_bytes(b"\xef\xbb\xbf" + frame.write_csv().encode()),
+    "windows.csv": lambda frame, path: path.write_bytes(frame.write_csv().replace("\n", "\r\n").encode()),
+    "t.parquet": lambda frame, path: frame.write_parquet(path),
+    "t.arrow": lambda frame, path: frame.write_ipc(path),
+    "t.feather": lambda frame, path: frame.write_ipc(path, compression="lz4"),
+    "stream.arrow": lambda frame, path: path.write_bytes(stream(frame)),
+    "parquet without a suffix": lambda frame, path: frame.write_parquet(path),
+    "arrow called.csv": lambda frame, path: frame.write_ipc(path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_same_table_in_every_format(tmp_path, name):
+    WRITERS[name](TABLE, tmp_path / name)
+    assert read_table(str(tmp_path / name)).equals(TABLE, null_equal=True)
+
+
+def csv(folder, text):
+    path = folder / "t.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def test_blanks_around_cells_are_none_of_them(tmp_path):
+    # the way the UCI repository writes adult
+    frame = read_table(csv(tmp_path, "age, job, hours\n39, ?, 1.5\n 50, Sales, ?\n"), missing=["?"])
+    assert frame.to_dict(as_series=False) == {"age": [39, 50], "job": [None, "Sales"], "hours": [1.5, None]}
+
+
+def test_cells_that_mean_missing_are_what_the_user_says(tmp_path):
+    path = csv(tmp_path, "a,b\n1,x\nn/a,n/a\n")
+    assert read_table(path)["a"].dtype == pl.String
+    assert read_table(path, missing=["n/a"]).to_dict(as_series=False) == {"a": [1, None], "b": ["x", None]}
+
+
+def test_text_stays_text_where_it_is_asked_for(tmp_path):
+    assert read_table(csv(tmp_path, "zip,n\n01234,1\n"), text=["zip"]).rows() == [("01234", 1)]
+    assert read_table(csv(tmp_path, "zip, n\n 01234, 1\n"), text=["zip"]).rows() == [("01234", 1)]
+
+
+def test_dates_are_dates_so_that_a_model_can_refuse_them(tmp_path):
+    assert read_table(csv(tmp_path, "day\n2020-01-31\n")).schema["day"] == pl.Date
+
+
+def test_a_late_decimal_does_not_break_a_column(tmp_path):
+    frame = read_table(csv(tmp_path, "a\n" + "1\n" * 5000 + "0.5\n"))
+    assert frame["a"].sum() == 5000.5
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "cannot be read as CSV: empty CSV"),
+        (b"a,b\n", "has no rows"),
+        (b"a,b\n1,2,3\n", "cannot be read as CSV: found more fields"),
+        ("a\n\xe9\n".encode("latin1"), "cannot be read as CSV: invalid utf-8"),
+        (b"PAR1 and then nothing", "cannot be read as Parquet"),
+        (b"ARROW1 and then nothing", "cannot be read as Arrow"),
+    ],
+)
+def test_unreadable_files_are_refused_in_one_line(tmp_path, content, words):
+    path = tmp_path / "bad"
+    path.write_bytes(content)
+    with pytest.raises(DataError) as error:
+        read_table(str(path))
+    assert str(error.value).startswith(f"{path} ")
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_suffix_speaks_where_content_does_not(tmp_path):
+    (tmp_path / "t.parquet").write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        read_table(str(tmp_path / "t.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("y", "task", "reason"),
+    [
+        (["a", "b", "a"], "classification", "'y' is text"),
+        ([True, False], "classification", "'y' is true or false"),
+        ([0, 1] * 10, "classification", "'y' takes 2 whole values only"),
+        ([0.0, 1.0] * 10, "classification", "'y' takes 2 whole values only"),
+        (list(range(20)) * 5, "classification", "'y' takes 20 whole values only"),
+        (list(range(20)) * 4, "regression", "'y' takes 20 whole values"),
+        (list(range(21)) * 99, "regression", "'y' takes 21 whole values"),
+        ([0.5, 1.5] * 50, "regression", "'y' is a number with decimals"),
+    ],
+)
+def test_the_task_is_guessed_with_its_reason(y, task, reason):
+    assert settle(Task.auto, pl.Series("y", y)) == (task, reason)
+
+
+def test_a_task_that_is_asked_for_is_taken_or_refused():
+    assert settle(Task.regression, pl.Series("y", [0, 1] * 10))[0] == "regression"
+    with pytest.raises(DataError, match="'y' is text, such as 'a': use --task classification"):
+        settle(Task.regression, pl.Series("y", ["a", "b"]))
+    with pytest.raises(DataError, match="the target 'y' is of type Date"):
+        settle(Task.auto, pl.Series("y", ["2020-01-01"]).str.to_date())
+
+
+def test_classes_keep_their_type():
+    assert values(pl.Series([1.0, 2.0]), Task.classification).tolist() == [1, 2]
+    assert values(pl.Series(["a", "b"]), Task.classification).tolist() == ["a", "b"]
+    assert values(pl.Series([True, False]), Task.classification).dtype == bool
+    assert values(pl.Series([1, 2]), Task.regression).dtype == np.float64
+
+
+FRAME = pl.DataFrame({"Age": [1, 2, 3], "job": ["a", "b", "c"], "w": [1.0, 2.0, 0.0], "y": [0.5, None, 1.5]})
+
+
+def test_columns_are_cut_out_and_rows_without_a_target_left_out():
+    rows = training_rows("t.csv", FRAME, Columns("y", weights="w", groups="job"), drop_missing_target=True)
+    assert rows.X.columns == ["Age"]
+    assert (rows.y.to_list(), rows.weight.tolist(), rows.groups.tolist()) == ([0.5, 1.5], [1.0, 0.0], ["a", "c"])
+    assert rows.taken(np.array([1])).y.to_list() == [1.5]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (Columns("yy"), "--target 'yy' is no column of t.csv: did you mean 'y'? It has 'Age', 'job', 'w', 'y'"),
+        (Columns("q"), "--target 'q' is no column of t.csv: it has 'Age'"),
+        (Columns("y", drop=("age",)), "--drop 'age' is no column of t.csv: did you mean 'Age'?"),
+        (Columns("y"), "the target 'y' is missing in 1 of 3 rows of t.csv: fill it in, or leave these rows out with"),
+        (Columns("Age", weights="job"), "--weights 'job' must be a number in every row of t.csv"),
+        (Columns("Age", groups="y"), "--groups 'y' is missing in 1 row of t.csv"),
+        (Columns("Age", drop=("job", "w", "y")), "t.csv has no column to learn from beside 'Age', 'job', 'w', 'y'"),
+    ],
+)
+def test_what_a_table_lacks_is_named(columns, words):
+    with pytest.raises(DataError) as error:
+        training_rows("t.csv", FRAME, columns, drop_missing_target=False)
+    assert words in str(error.value)
+
+
+def test_a_test_table_may_have_more_columns_in_any_order_but_not_fewer():
+    other = pl.DataFrame({"y": [1.0], "extra": [0], "job": ["z"], "Age": [9]})
+    rows = held_out_rows("e.csv", other, Columns("y", weights="w"), ["Age", "job"], drop_missing_target=False)
+    assert rows.X.columns == ["Age", "job"]
+    assert rows.weight is None
+    with pytest.raises(
+        DataError, match=r"e\.csv lacks the columns 'u', 'v' that the model learns from; it has 'y', 'ex"
+    ):
+        held_out_rows("e.csv", other, Columns("y"), ["u", "Age", "v"], drop_missing_target=False)
+
+
+def test_standard_input_is_read_once():
+    with pytest.raises(DataError, match="read once only"):
+        load("-", "-", Columns("y"), (), drop_missing_target=False)
+
+
+def test_a_word_among_numbers_is_pointed_at(capsys):
+    frame = pl.DataFrame({"a": ["1.5"] * 19 + ["n/a"], "b": ["x"] * 20, "y": [1.0] * 20})
+    training_rows("t.csv", frame, Columns("y"), drop_missing_target=False)
+    said = capsys.readouterr().err
+    assert "column 'a' is text, though 19 of its 20 cells are numbers: --missing 'n/a'" in said
+    assert "'b'" not in said
+
+
+def test_figures_agree_with_scikit_learn():
+    from sklearn.metrics import log_loss, mean_absolute_error, root_mean_squared_error, zero_one_loss
+
+    rng = np.random.default_rng(0)
+    classes = np.array(["a", "b", "c"])
+    y, proba, weight = rng.choice(classes, 50), rng.dirichlet([1, 1, 1], 50), rng.random(50)
+    found = of_classes(y, proba, classes, weight)
+    assert found["error"] == pytest.approx(zero_one_loss(y, classes[proba.argmax(1)], sample_weight=weight))
+    assert found["log_loss"] == pytest.approx(log_loss(y, proba, sample_weight=weight))
+    number, answer = rng.normal(size=50), rng.normal(size=50)
+    found = of_numbers(number, answer, weight)
+    assert found["rmse"] == pytest.approx(root_mean_squared_error(number, answer, sample_weight=weight))
+    assert found["mae"] == pytest.approx(mean_absolute_error(number, answer, sample_weight=weight))
+
+
+def test_a_class_that_nobody_knew_is_an_error():
+    found = of_classes(np.array(["new"]), np.array([[0.5, 0.5]]), np.array(["a", "b"]))
+    assert found == {"error": 1.0, "log_loss": pytest.approx(-math.log(1e-15))}
+
+
+def test_codes_are_learned_once():
+    coding = Coding.learn(pl.DataFrame({"t": ["b", "a", None], "n": [1, None, 3], "k": [7, 5, 7]}), categorical=["k"])
+    coded = coding(pl.DataFrame({"t": ["a", "new", "b"], "n": [1, 2, None], "k": [5, 7, 6]}))
+    assert np.array_equal(coded, [[0, 1, 0], [np.nan, 2, 1], [1, np.nan, np.nan]], equal_nan=True)
+    assert coding.places == [0, 2]
+
+
+def test_small_words():
+    assert [size(n) for n in (12, 12_345, 12_345_678)] == ["12 B", "12 kB", "12.3 MB"]
+    assert some(list("abc"), most=2) == "'a', 'b' and 1 more"
+    assert json_of({"a": [math.nan, 1.5], "b": math.inf}) == '{\n  "a": [\n    null,\n    1.5\n  ],\n  "b": null\n}\n'
+    error, loss = known(Task.classification)
+    assert (error(0.1234), loss(0.1234)) == ("12.34 %", "0.1234")
+    assert sentence(KeyError("x")) == "KeyError: 'x'"
+    assert sentence(FileNotFoundError(2, "No such file", "f.csv")) == "f.csv: No such file"
