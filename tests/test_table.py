@@ -149,17 +149,17 @@ def test_what_networks_see():
     data = pd.DataFrame({"a": [1.0, 3.0, np.nan, 5.0], "b": ["x", "y", "x", None], "c": [True, False, True, True]})
     table, coded = learned(data, scale="each", clip=np.inf)
     assert coded.tolist()[0] == [1.0, 0.0, 1.0]
-    assert table.get_feature_names_out() == ["a", "a is missing", "b=x", "b=y", "b is missing", "c=True"]
+    assert table.get_feature_names_out() == ["a", "a is missing", "b=x", "b=y", "b is missing", "c=False", "c=True"]
     spread = np.sqrt(8 / 3)
     expected = [
-        [-2 / spread, -0.25, 0.5, -0.25, -0.25, 0.25],
-        [0.0, -0.25, -0.5, 0.75, -0.25, -0.75],
-        [0.0, 0.75, 0.5, -0.25, -0.25, 0.25],
-        [2 / spread, -0.25, -0.5, -0.25, 0.75, 0.25],
+        [-2 / spread, -0.25, 0.5, -0.25, -0.25, -0.25, 0.25],
+        [0.0, -0.25, -0.5, 0.75, -0.25, 0.75, -0.75],
+        [0.0, 0.75, 0.5, -0.25, -0.25, -0.25, 0.25],
+        [2 / spread, -0.25, -0.5, -0.25, 0.75, -0.25, 0.25],
     ]
     np.testing.assert_allclose(table.transform(coded), expected, rtol=1e-14)
     new = pd.DataFrame({"a": [3.0], "b": ["never seen"], "c": [None]})
-    np.testing.assert_allclose(table.transform(table.coded(read(new)))[0, 2:5], 0.0)  # an average one
+    np.testing.assert_allclose(table.transform(table.coded(read(new)))[0, 2:], 0.0)  # average ones
 
 
 def test_among_numbers_minus_one_is_a_number():

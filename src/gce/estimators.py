@@ -35,7 +35,7 @@ _GREEDY = """
     line_search : {"exact", "brent", "1/(t+1)", "2/(t+1)"} or LineSearch, default="exact"
     categorical_features : "from_dtype" or array-like, default="from_dtype"
         Columns of text, booleans and categorical types are categories by themselves; a list of names, places or
-        booleans adds others. A category becomes 0/1 inputs, one for each of its (at most 100) frequent levels.
+        booleans adds others. A category becomes 0/1 inputs, one for each of its (at most 256) frequent levels.
     scale : {"auto", "each", "robust", "common"}, default="auto"
         Centred columns are divided by their own spread ("each"), by the distance of their quartiles where that is
         narrower ("robust"), or all by one number ("common"). "auto" is "common" for 32 columns or more of which nine in

@@ -64,17 +64,20 @@ def _code_of_number(graph: Graph, column: Column) -> str:
 
 
 def _flags(graph: Graph, table: Table, X: str) -> str:
-    """Which column has which code, or a gap; all 0 for a category that the fit never saw."""
+    """Which column has which code, or a gap; all 0 for what the fit never saw in a column."""
     own = table.encoder
     column = graph("Gather", X, own.flagged, axis=1)
     gap = graph("And", graph("Not", _there(graph, column)), np.isnan(own.codes))
-    flags = graph("Where", graph("Or", graph("Equal", column, own.codes), gap), own.on, own.off)
-    coded_others = set(own.flagged[own.codes == OTHER].tolist())
-    silent = [table.columns[j].kind == "category" and j not in coded_others for j in own.flagged.tolist()]
-    if not any(silent):
+    hits = graph("Or", graph("Equal", column, own.codes), gap)
+    flags = graph("Where", hits, own.on, own.off)
+    owners, place = np.unique(own.flagged, return_inverse=True)
+    if np.isin(owners, own.numbers).all():
         return flags
-    other = graph("And", graph("Equal", column, np.float64(OTHER)), np.array(silent))
-    return graph("Where", other, np.float64(0), flags)
+    counts = graph("MatMul", graph.cast(hits, np.float64), np.eye(len(owners))[place])
+    # a number that is there has no flag of its own
+    known = graph("Add", counts, np.isin(owners, own.numbers).astype(np.float64))
+    seen = graph("Gather", graph("Greater", known, np.float64(0)), place.astype(np.int64), axis=1)
+    return graph("Where", seen, flags, np.float64(0))
 
 
 def _scaled(graph: Graph, scaling: Standardizer, X: str) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gce.rows import Matrix, SparseRows
 from gce.table.scaling import Standardizer
-from gce.table.schema import OTHER, Schema
+from gce.table.schema import Schema
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -22,8 +22,8 @@ class Encoder:
 
     A gap in a number becomes that column's centre. A flag says whether a column has a certain code, or is missing; its
     two values are 1 apart, with mean 0 over the rows of the fit (a variance of 1 for each flag was worse on both sets
-    with categories, benchmarks/results/encodings.md). The flags of a category that the fit never saw are all 0: it
-    counts as an average one.
+    with categories, benchmarks/results/encodings.md). What the fit never saw in a column (a category,
+    or a gap) has all its flags at 0: it counts as an average one.
 
     Parameters
     ----------
@@ -57,12 +57,8 @@ class Encoder:
         numbers = schema.of_kind("number")
         flags: list[tuple[int, float, float]] = []
         for j, column in enumerate(schema.columns):
-            if column.kind == "number":
-                found = [(np.nan, share[np.isnan(X[:, j])].sum())]
-            else:
-                found = _shares(X[:, j], share)
-                # of two states one says it all
-                found = found[1:] if len(found) == 2 else found
+            found = _shares(X[:, j], share) if column.kind != "number" else [(np.nan, share[np.isnan(X[:, j])].sum())]
+            # what all rows have says nothing
             flags += [(j, code, part) for code, part in found if 0 < part < 1 - 1e-12]
         columns = np.array([j for j, *_ in flags], dtype=np.intp)
         codes, parts = (np.array([flag[i] for flag in flags], dtype=np.float64) for i in (1, 2))
@@ -93,9 +89,8 @@ class Encoder:
             column, codes = X[:, j, None], self.codes[first:last]
             hit = np.where(np.isnan(codes), np.isnan(column), column == codes)
             out[:, first:last] = np.where(hit, self.on[first:last], self.off[first:last])
-            # among numbers -1 is a number
-            if OTHER not in codes and j not in self.numbers:
-                out[X[:, j] == OTHER, first:last] = 0.0
+            if j not in self.numbers:
+                out[~hit.any(1), first:last] = 0.0
         return out
 
     @cached_property

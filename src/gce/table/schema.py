@@ -18,7 +18,7 @@ Level = str | int | float | bool
 #: The code of a category that has none: it was rare in the fit, or not there.
 OTHER = -1
 #: Levels of a column that get a code, and the least share of all rows each of them must have.
-MOST_LEVELS, LEAST_SHARE = 100, 1 / 2000
+MOST_LEVELS, LEAST_SHARE = 256, 1 / 1000
 
 
 @dataclass(frozen=True)
