@@ -131,6 +131,16 @@ def fitted(kind=GCERegressor, data=regression, n=60, basis=None, **parameters):
     return model.fit(*data(n))
 
 
+def test_targets_of_a_data_frame_are_only_read():
+    pandas = pytest.importorskip("pandas")
+    X, y = regression(60)
+    frozen = y.copy()
+    frozen.flags.writeable = False
+    model = fitted(bound=1.5)
+    reports = [str(bound_report(model, X, form, draws=2, random_state=0)) for form in (y, pandas.Series(y), frozen)]
+    assert len(set(reports)) == 1
+
+
 def test_the_training_column_adds_up_to_the_inequality():
     X, y = regression(60)
     model = fitted(bound=1.5)

@@ -84,7 +84,8 @@ def loss_name(loss: Loss) -> str:
 def costs_of(model: Fitted, X: Any, y: Any) -> tuple[Array, Array]:
     """Each row's loss, and its target as the loss knows it, ``(n,)`` both."""
     pred = model._scores(X)
-    target = model._encode_y_val(np.asarray(as_numpy(y)))
+    # pandas' memory is not ours to write, and torch takes none that is not
+    target = np.array(model._encode_y_val(np.asarray(as_numpy(y))))
     check_consistent_length(pred, target)
     if target.shape[1] != 1:
         raise ValueError(f"y has {target.shape[1]} columns, but the model was fitted to one")
