@@ -1,7 +1,9 @@
 """Curves in other tools, and scikit-learn's own callbacks: what they read back is what ``history_`` says."""
 
+import gc
 import subprocess
 import sys
+import threading
 
 import joblib
 import numpy as np
@@ -73,6 +75,28 @@ def test_a_tracked_model_is_cloned_and_pickled(tmp_path):
     assert np.array_equal(again.predict(X), fitted.predict(X))
     assert again.callbacks[0].writer == tmp_path / "runs"
     assert clone(fitted).callbacks[0] is fitted.callbacks[0]
+
+
+def test_what_a_tracker_opened_is_closed_with_it(tmp_path):
+    pytest.importorskip("tensorboard")
+    before = threading.active_count()
+    fitted = model(TensorBoard(tmp_path)).fit(X, Y)
+    assert threading.active_count() > before
+    del fitted
+    gc.collect()
+    assert threading.active_count() == before
+
+
+def test_a_writer_that_was_given_is_its_folder_elsewhere(tmp_path):
+    pytest.importorskip("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(tmp_path / "runs")) as writer:
+        fitted = model(TensorBoard(writer)).fit(X, Y)
+        joblib.dump(fitted, tmp_path / "m.joblib")
+    again = joblib.load(tmp_path / "m.joblib")
+    assert again.callbacks[0].writer == str(tmp_path / "runs")
+    assert again.fit(X, Y).n_iter_ == events(tmp_path / "runs").Scalars("risk")[-1].step
 
 
 @pytest.fixture
@@ -157,6 +181,15 @@ def test_pruning_needs_rows_held_out(optuna):
     trial = optuna.create_study().ask()
     with pytest.raises(ValueError, match="rows held out"):
         model(OptunaPruning(trial), cv=None, validation_fraction=None).fit(X, Y)
+
+
+def test_validation_values_that_are_no_numbers():
+    with pytest.raises(ValueError, match=r"values of round 1 are \[nan, nan\].*scoring must give numbers"):
+        model(scoring=lambda *_: np.nan).fit(X, Y)
+    # an infinite one is worse than others, and a round all the same
+    worst = model(scoring=lambda *_: -np.inf, n_iter_no_change=2).fit(X, Y)
+    assert worst._fit.stopping.best_round == {0: 1, 1: 1}
+    assert gce.plotting.TrainingDisplay.from_estimator(worst).course.best.tolist() == [1, 1]
 
 
 def test_a_fixed_trial_is_never_pruned(optuna):

@@ -44,7 +44,13 @@ class EarlyStopping:
     def __call__(self, step: Step) -> list[int]:
         """The members that are done."""
         risks = step.risk.tolist()
-        self.note(step.t, step.members, risks, None if step.validation is None else step.validation.tolist())
+        values = None if step.validation is None else step.validation.tolist()
+        if values is not None and any(map(math.isnan, values)):
+            raise ValueError(
+                f"the validation values of round {step.t} are {values}, and NaN is neither better nor worse than a "
+                "number: scoring must give numbers on every member's held-out rows"
+            )
+        self.note(step.t, step.members, risks, values)
         done = []
         for m, risk, gap in zip(step.members, risks, step.gap.tolist(), strict=True):
             nothing_left = risk <= self.spent * self._risks[m][0]
@@ -57,7 +63,8 @@ class EarlyStopping:
         for i, m in enumerate(members):
             self._risks.setdefault(m, []).append(risks[i])
             value = -math.inf if values is None else values[i]
-            if values is None or value < self.best.get(m, math.inf):
+            # the first round is the best so far whatever its value, which may be infinite
+            if values is None or m not in self.best or value < self.best[m]:
                 self.best[m], self.best_round[m] = value, t
 
     def _stale(self, m: int, t: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +14,8 @@ class Tracker:
     """A round's numbers, means over all members, as they stand in ``history_``.
 
     A member that is done stands where it stopped. A clone of a model tracks with the same object, as scikit-learn's own
-    callbacks do: writers and trials are made once.
+    callbacks do: writers and trials are made once. So one tracker is for one fit at a time, and the fits of a search
+    that is given one write their curves over each other.
     """
 
     def __init__(self) -> None:
@@ -40,8 +42,8 @@ class TensorBoard(Tracker):
     Parameters
     ----------
     writer : path or SummaryWriter
-        A folder, where an event file is opened in the first round and written out after every round, or a writer of
-        ``torch.utils.tensorboard``, which stays the caller's to close.
+        A folder, where an event file is opened in the first round, written out after every round and closed with this
+        object, or a writer of ``torch.utils.tensorboard``, which stays the caller's to close.
     """
 
     def __init__(self, writer: str | Path | Any) -> None:
@@ -50,21 +52,22 @@ class TensorBoard(Tracker):
         self._open: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # an open event file belongs to this process
-        return {**self.__dict__, "_open": None}
+        # an open event file belongs to this process: another goes on in its folder
+        return {**self.__dict__, "_open": None, "writer": getattr(self.writer, "log_dir", self.writer)}
 
     def __call__(self, step: Step) -> bool:
         if self._open is None:
-            folder = isinstance(self.writer, str | Path)
-            self._open = _writer(self.writer) if folder else self.writer
+            self._open = self._opened() if isinstance(self.writer, str | Path) else self.writer
         for name, value in self.means(step).items():
             self._open.add_scalar(name, value, step.t)
         self._open.flush()
         return False
 
-
-def _writer(folder: str | Path) -> Any:
-    return extra("torch.utils.tensorboard", "tensorboard").SummaryWriter(str(folder))
+    def _opened(self) -> Any:
+        opened = extra("torch.utils.tensorboard", "tensorboard").SummaryWriter(str(self.writer))
+        # it has a thread of its own, which would outlive a hundred fits
+        weakref.finalize(self, opened.close)
+        return opened
 
 
 class MLflow(Tracker):
