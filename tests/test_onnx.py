@@ -8,14 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import gce
 from gce.basis.base import Atoms, Zero
 from gce.basis.network import Networks, SingleNeuron, TwoLayer
 from gce.ensemble import ConvexEnsemble
+from gce.export.encoder import OUTPUTS
 from gce.export.ensemble import scores
-from gce.export.graph import Graph
+from gce.export.graph import Graph, inner
 from gce.losses import REGRESSION, Quantile, Squared
 
 onnx = pytest.importorskip("onnx")
@@ -373,7 +376,7 @@ def test_what_is_not_ours_is_refused():
     assert_same(model, session(model).run(None, {"X": X}), X)
 
 
-@pytest.mark.parametrize("name", ["label", "", "age"])
+@pytest.mark.parametrize("name", ["label", "", "age", "/constant_0", "/LabelEncoder_0"])
 def test_columns_need_names_of_their_own(name):
     train = pd.DataFrame({"age": X[:, 0], "town": ["a", "b", "c"] * 20, "other": X[:, 1]})
     model = gce.GCERegressor(**TINY).fit(train, Y)
@@ -386,6 +389,33 @@ def test_long_numbers_are_no_categories():
     train = pd.DataFrame({"id": pd.Categorical([2**60 + 1, 2**60 + 2, 3] * 20), "age": X[:, 0]})
     with pytest.raises(ValueError, match="column 'id'"):
         contents(gce.GCERegressor(**TINY).fit(train, Y))
+
+
+def test_classes_that_no_type_holds_are_refused():
+    model = gce.GCEClassifier(**TINY).fit(X, np.where(Y > 0, np.uint64(2**63 + 5), np.uint64(1)))
+    with pytest.raises(ValueError, match=r"9223372036854775813.* encode y"):
+        contents(model)
+
+
+# NUL bytes, quotes, new lines, marks that combine: whatever text there is, but for halves of a character.
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(NAMES.filter(bool), min_size=2, max_size=6, unique=True),
+    st.sets(NAMES.filter(bool), min_size=2, max_size=3),
+)
+def test_whatever_text_categories_and_classes_are(levels, classes):
+    classes = np.array(sorted(classes), dtype=object)
+    train = pd.DataFrame({levels[0]: pd.Series(np.resize(levels, 60), dtype=object), "age": X[:, 0]})
+    if list(train).count("age") > 1 or levels[0] in OUTPUTS or inner(levels[0]):
+        return
+    model = gce.GCEClassifier(**{**TINY, "max_atoms": 1}).fit(train, np.resize(classes, 60))
+    run = session(model).run
+    new = train.assign(**{levels[0]: np.resize([*levels[1:], "never seen"], 60)})
+    for rows in (train, new):
+        assert_same(model, run(None, feeds(rows, {levels[0]})), rows)
 
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch):

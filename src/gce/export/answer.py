@@ -38,7 +38,7 @@ def label(graph: Graph, classes: NDArray[Any], scores: str, outputs: int) -> str
 
 def as_labels(classes: NDArray[Any]) -> NDArray[Any]:
     """Classes in a type that ONNX has: text, booleans, int64 or float64."""
-    if classes.dtype.kind in "iu":
+    if classes.dtype.kind in "iu" and classes.max() <= np.iinfo(np.int64).max:
         return classes.astype(np.int64)
     if classes.dtype.kind == "f":
         return classes.astype(np.float64)
@@ -46,4 +46,6 @@ def as_labels(classes: NDArray[Any]) -> NDArray[Any]:
         return classes
     if all(isinstance(one, str) for one in classes.tolist()):
         return classes.astype(object)
-    raise ValueError(f"classes {classes.tolist()} are neither text nor numbers nor booleans: encode y before you fit")
+    raise ValueError(
+        f"classes {classes.tolist()} are not all text, int64, float64 or booleans: encode y before the fit"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gce.export.graph import Graph
+from gce.export.graph import Graph, inner
 from gce.table import Column, Standardizer, Table
 from gce.table.schema import OTHER
 
@@ -31,9 +31,9 @@ def _coded(graph: Graph, table: Table) -> str:
     if all(column.kind != "category" for column in table.columns):
         return graph.input("X", np.float64, len(table.columns))
     names = [column.name for column in table.columns]
-    clash = next((name for i, name in enumerate(names) if name in (*names[:i], *OUTPUTS, "")), None)
+    clash = next((name for i, name in enumerate(names) if name in (*names[:i], *OUTPUTS, "") or inner(name)), None)
     if clash is not None:
-        raise ValueError(f"the column name {clash!r} is empty, there twice, or one of the graph's outputs: rename it")
+        raise ValueError(f"the column name {clash!r} is empty, there twice, or one of the graph's own: rename it")
     return graph("Concat", *(_column(graph, column) for column in table.columns), axis=1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,11 @@ Values = NDArray[Any]
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
 #: Name of the dimension that is not fixed.
 ROWS = "rows"
+
+
+def inner(name: str) -> bool:
+    """Whether a name is of the kind that a graph gives to its operators and constants."""
+    return re.fullmatch(r"/[A-Za-z]+_[0-9]+", name) is not None
 
 
 class Graph:
