@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 from gce.report.markup import Markup, shown, tag
 from gce.report.scales import UNIT, Scale, dots, path, thinned
 
+#: Below a chart, on a phone or in the third of a page.
+_CHARACTERS = 36
 _SMALL = {"viewBox": "0 0 100 100", "preserveAspectRatio": "none"}
 
 
@@ -173,7 +175,7 @@ def _framed(
     y_label: str,
     legend: Sequence[tuple[str, str]],
 ) -> Markup:
-    across, up = x.ticks(), y.ticks(5)
+    across, up = _beside(x), y.ticks(5)
     lines = "".join(f"M0 {UNIT - UNIT * float(y.share(v)):.1f}H{UNIT:.0f}" for v, _ in up)
     svg = tag(
         "svg",
@@ -206,6 +208,16 @@ def _framed(
         class_="chart",
         data_chart=name,
     )
+
+
+def _beside(x: Scale) -> list[tuple[float, str]]:
+    """As many ticks as have room beside each other."""
+    found = x.ticks()
+    for most in (4, 3, 2):
+        if sum(len(text) + 2 for _, text in found) <= _CHARACTERS:
+            break
+        found = x.ticks(most)
+    return found
 
 
 def ends(values: ArrayLike) -> str:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
 from gce.report.charts import Line, guide, level, line_chart
-from gce.report.markup import NOTHING, Markup, Section, card, percent, shown, table, tag
+from gce.report.markup import NOTHING, Markup, Section, card, heading, percent, short, shown, table, tag
 from gce.report.scales import Scale
 from gce.report.trial import Array, Trial
 
@@ -23,28 +23,27 @@ def section(trial: Trial) -> Section | None:
     counts = confusion_matrix(trial.y, trial.answer, labels=trial.model.classes_, sample_weight=trial.weight)
     counts = np.asarray(counts, dtype=np.float64)
     names = [str(label) for label in trial.model.classes_]
-    confusions = _matrix(counts, names) if len(names) <= _MATRIX else _pairs(counts, names)
-    cards = [confusions, _calibration(trial), _by_class(counts, names)]
+    unit = "rows" if trial.weight is None else "weight"
+    draw = _matrix if len(names) <= _MATRIX else _pairs
+    cards = [draw(counts, names, unit), _calibration(trial), _by_class(counts, names, unit)]
     lead = "Which classes are taken for which on the given rows, and whether probabilities are what they say."
     return Section("classes", "Classes", lead, cards)
 
 
-def _matrix(counts: Array, names: list[str]) -> Markup:
+def _matrix(counts: Array, names: list[str], unit: str) -> Markup:
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
-    head = tag(
-        "tr", tag("td", "true ↓ / predicted →", class_="corner"), *(tag("th", name, scope="col") for name in names)
-    )
+    head = tag("tr", tag("td", "true ↓ / predicted →", class_="corner"), *(heading(name, "col") for name in names))
     body = []
     for i, name in enumerate(names):
         cells = []
         for j, other in enumerate(names):
-            words = f"{name} taken for {other}: {shown(counts[i, j])} rows, {percent(share[i, j])} of {name}"
+            words = f"{name} taken for {other}: {shown(counts[i, j])} {unit}, {percent(share[i, j])} of {name}"
             kind = "right" if i == j else "wrong"
             look = f"{kind} {'full' if share[i, j] > 0.5 else ''} {'' if counts[i, j] else 'none'}".strip()
             # a rare mistake must still be seen: the square root lifts small shares
             shade = f"--v:{np.sqrt(share[i, j]):.3f}"
             cells.append(tag("td", shown(counts[i, j], 3), class_=" ".join(look.split()), style=shade, title=words))
-        body.append(tag("tr", tag("th", name, scope="row"), *cells))
+        body.append(tag("tr", heading(name, "row"), *cells))
     caption = tag("caption", "Confusion matrix: true classes down, predicted across", class_="unseen")
     size = "heat roomy" if len(names) <= _ROOMY else "heat"
     inner = tag("table", caption, tag("thead", head), tag("tbody", *body), class_=size, data_chart="confusion")
@@ -52,7 +51,7 @@ def _matrix(counts: Array, names: list[str]) -> Markup:
     return card("Confusion matrix", box, note="Rows of the table are true classes, columns what the model said.")
 
 
-def _pairs(counts: Array, names: list[str]) -> Markup:
+def _pairs(counts: Array, names: list[str], unit: str) -> Markup:
     wrong = counts * (1 - np.eye(len(counts)))
     order = np.argsort(-wrong, axis=None, kind="stable")[:_LISTED]
     pairs = [divmod(int(place), len(names)) for place in order if wrong.flat[place] > 0]
@@ -63,13 +62,13 @@ def _pairs(counts: Array, names: list[str]) -> Markup:
         rows.append(
             [f"{names[i]} taken for {names[j]}", level(counts[i, j] / largest, look="c1"), shown(counts[i, j]), share]
         )
-    head = ["true and predicted class", "", "rows", "of the class"]
+    head = ["true and predicted class", "", unit, "of the class"]
     body = table(head, rows, caption="Most frequent confusions", class_="levels")
-    note = f"Of {len(names)} classes and {shown(counts.sum())} rows; {shown(wrong.sum())} were wrong."
+    note = f"{len(names)} classes; of {shown(counts.sum())} {unit}, {shown(wrong.sum())} went wrong."
     return card("Most frequent confusions", tag("div", body, data_chart="confusion"), note=note)
 
 
-def _by_class(counts: Array, names: list[str]) -> Markup:
+def _by_class(counts: Array, names: list[str], unit: str) -> Markup:
     true, said, right = counts.sum(1), counts.sum(0), counts.diagonal()
     missed = np.where(true > 0, 1 - right / np.maximum(true, 1e-300), np.nan)
     false = np.where(said > 0, 1 - right / np.maximum(said, 1e-300), np.nan)
@@ -89,7 +88,7 @@ def _by_class(counts: Array, names: list[str]) -> Markup:
                 _taken_for(counts, names, i),
             ]
         )
-    head = ["class", "rows", "", "missed", "false alarms", "mostly taken for"]
+    head = ["class", unit, "", "missed", "false alarms", "mostly taken for"]
     body = table(head, rows, caption="Errors class by class", class_="levels crowded")
     note = "Missed: rows of the class given another. False alarms: rows given the class that are another's."
     if len(listed) < len(names):
@@ -106,9 +105,8 @@ def _taken_for(counts: Array, names: list[str], i: int) -> str:
 def _calibration(trial: Trial) -> Markup:
     several = len(trial.model.classes_) > 2
     curves = {"as given": _said(trial, trial.probability)}
-    temperature = getattr(trial.model, "temperature_", 1.0)
-    if temperature != 1.0:
-        curves = {f"at temperature {shown(temperature, 3)}": curves["as given"]}
+    if trial.temperature != 1.0:
+        curves = {f"at temperature {shown(trial.temperature, 3)}": curves["as given"]}
         curves["before (temperature 1)"] = _said(trial, trial.model.loss_.predict(trial.scores).cpu().numpy())
     lines, words, least = [], [], 1.0
     looks = ("c0", "faint dashed c1")
@@ -120,7 +118,7 @@ def _calibration(trial: Trial) -> Markup:
     # a sure model's points all lie in one corner
     low = np.floor(10 * least) / 10 if least > 0.4 else 0.0
     axis = Scale(min(float(low), 0.9), 1.0)
-    asked = "the predicted class" if several else str(trial.model.classes_[1])
+    asked = "the predicted class" if several else short(str(trial.model.classes_[1]), 40)
     answer = "share of right answers" if several else f"share of {asked}"
     chart = line_chart(
         lines,

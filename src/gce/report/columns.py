@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce.report.charts import sparkline
-from gce.report.markup import NOTHING, Markup, Section, card, percent, shown, table, tag
+from gce.report.markup import NOTHING, Markup, Section, card, counted, percent, short, shown, table, tag
+from gce.report.scales import all_one
 from gce.report.trial import Array, Trial
 
 _LISTED, _BINS, _LEVELS = 100, 20, 12
@@ -31,7 +32,7 @@ def section(trial: Trial) -> Section:
         note += f" The first {len(rows)} of {len(sheet.names):,} columns."
     if "not in the fit" in head:
         note += " Not in the fit: values that were rare or absent there, and share one code."
-    lead = f"The {trial.rows:,} rows this page was made on, column by column."
+    lead = f"{counted(trial.rows, 'row')} this page was made on, column by column."
     cards = [card("Columns", tag("div", body, data_chart="columns"), note=note, wide=True)]
     return Section("data", "Data", lead, cards)
 
@@ -54,7 +55,7 @@ def _numbers(column: Array) -> tuple[float, str, Markup | str]:
     if len(known) == 0:
         return missing, NOTHING, ""
     low, middle, high = (float(q) for q in np.quantile(known, [0, 0.5, 1]))
-    if low == high:
+    if all_one(low, high):
         return missing, f"always {shown(low)}", ""
     words = " … ".join(shown(v, 3) for v in (low, middle, high))
     counts, _ = np.histogram(known, _BINS)
@@ -69,11 +70,7 @@ def _levels(column: NDArray[Any]) -> tuple[float, str, Markup | str]:
     if not known:
         return missing, NOTHING, ""
     top = counts.most_common(_LEVELS)
-    words = ", ".join(f"{_short(str(level))} {percent(count / known)}" for level, count in top[:3])
+    words = ", ".join(f"{short(str(level), 24)} {percent(count / known)}" for level, count in top[:3])
     if len(counts) > 3:
         words += f", {len(counts) - 3:,} more"
     return missing, words, sparkline([count for _, count in top], f"counts of the {len(top)} commonest levels")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 24 else text[:23] + "…"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import platform
+import re
 from importlib.metadata import version
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from gce.report.markup import Section, card, facts, seconds, shown, table
+from gce.report.markup import Section, card, facts, rounded, seconds, short, shown, table
 from gce.report.trial import Trial, name_of
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")
@@ -61,7 +62,8 @@ def _hull(model: Any) -> str:
         return "no bound (a plain network)"
     if len(model.bound_) > 1:
         return f"offsets ± {_span(model.bound_)}"
-    return f"{shown(float(model.offset_[0]))} ± {shown(float(model.bound_[0]))}"
+    bound = float(model.bound_[0])
+    return f"{rounded(float(model.offset_[0]), bound, 4)} ± {shown(bound)}"
 
 
 def _span(values: Any) -> str:
@@ -86,5 +88,5 @@ def changed_parameters(model: Any) -> list[tuple[str, Any, Any]]:
 
 
 def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 120 else text[:117] + "..."
+    # where an object lies in memory says nothing to a reader
+    return short(re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(value).split())), 120)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from gce.losses import Logistic
-from gce.report.markup import Markup, Section, card, facts, percent, shown, table
+from gce.report.markup import Markup, Section, card, facts, percent, rounded, shown, table
 from gce.report.trial import Trial, name_of
 from gce.theory.bounds import hoeffding, loss_range
 from gce.theory.fitted import check_possible
@@ -30,15 +30,22 @@ def _hull(trial: Trial) -> Markup:
     for k, (offset, bound) in enumerate(zip(model.offset_[:_LISTED], model.bound_[:_LISTED], strict=True)):
         low, high = float(scores[:, k].min()), float(scores[:, k].max())
         used = max(abs(low - offset), abs(high - offset)) / bound
-        hull = f"{shown(offset - bound, 3)} to {shown(offset + bound, 3)}"
-        rows.append([_name(trial, k), hull, f"{shown(low, 3)} to {shown(high, 3)}", percent(float(used))])
-    what = "Scores are log-odds of classes. " if trial.classifies else ""
+        hull, here = (_span(*ends) for ends in ((offset - bound, offset + bound), (low, high)))
+        rows.append([_name(trial, k), hull, here, percent(float(used))])
+    what = ""
+    if trial.classifies:
+        alone = len(model.bound_) == 1
+        what = f"{'The odds of a class are' if alone else 'Probabilities go with'} exp(score / temperature). "
     note = f"{what}Used: how far the farthest score here goes towards the bound."
     if len(model.bound_) > _LISTED:
         note += f" The first {_LISTED} of {len(model.bound_)} outputs."
     body = table(["output", "guaranteed", "on these rows", "used"], rows, caption="Range of scores", class_="words")
     extra = [facts([("Probabilities lie in", _probabilities(trial))])] if isinstance(model.loss_, Logistic) else []
     return card("Where scores can lie", body, *extra, note=note)
+
+
+def _span(low: float, high: float) -> str:
+    return f"{rounded(low, high - low, 3)} to {rounded(high, high - low, 3)}"
 
 
 def _name(trial: Trial, k: int) -> str:
@@ -64,8 +71,10 @@ def _risk(trial: Trial) -> Markup:
     except ValueError as error:
         return card(title, note=f"No bound: {error}.")
     model = trial.model
-    low, high = loss_range(model.loss_, float(model.bound_[0]), float(model.offset_[0]))
-    risk = trial.mean(trial.costs_of(trial.scores, trial.target))
+    # probabilities are those of scores divided by the temperature: a smaller or larger hull, and a hull
+    heat = trial.temperature
+    low, high = loss_range(model.loss_, float(model.bound_[0]) / heat, float(model.offset_[0]) / heat)
+    risk = trial.mean(trial.costs_of(trial.scores / heat, trial.target))
     margin = hoeffding(trial.rows, high - low, _DELTA)
     numbers = [
         (f"Mean {name_of(model.loss_)} here", shown(risk)),

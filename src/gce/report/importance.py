@@ -12,7 +12,7 @@ from sklearn.inspection import permutation_importance
 
 from gce.losses import Squared
 from gce.report.charts import level
-from gce.report.markup import Section, card, shown, table, tag
+from gce.report.markup import Section, card, counted, rounded, seconds, table, tag
 from gce.report.trial import Array, Trial, name_of
 
 #: Columns listed; rows and repeats at most; seconds that may be spent, and those beyond which nothing is shown.
@@ -20,12 +20,14 @@ _LISTED, _ROWS, _REPEATS = 20, 1000, 5
 _SECONDS, _TOO_LONG = 4.0, 30.0
 
 
-def section(trial: Trial) -> Section | None:
-    """How much worse the model gets when a column is shuffled; None where that would take too long."""
+def section(trial: Trial) -> Section:
+    """How much worse the model gets when a column is shuffled; where that would take too long, that it would."""
     score = _Goodness(trial)
-    some, repeats = _budget(trial, score)
+    some, repeats, one = _budget(trial, score)
     if repeats == 0:
-        return None
+        columns, time_ = counted(trial.coded.shape[1], "column"), seconds(one)
+        words = f"Left out: to shuffle each of {columns} once would take {time_} on {counted(len(some), 'row')}."
+        return Section("importance", "Columns that matter", words, [])
     found = permutation_importance(
         trial.model,
         trial.coded[some],
@@ -42,11 +44,10 @@ def section(trial: Trial) -> Section | None:
     rows = []
     for j in order.tolist():
         ends = ((mean[j] - spread[j]) / widest, (mean[j] + spread[j]) / widest)
-        rows.append(
-            [trial.sheet.names[j], level(mean[j] / widest, ends), f"{shown(mean[j], 3)} ± {shown(spread[j], 2)}"]
-        )
+        figures = f"{rounded(mean[j], spread[j])} ± {rounded(spread[j], spread[j])}"
+        rows.append([trial.sheet.names[j], level(mean[j] / widest, ends), figures])
     body = table(["column", "", f"rise of {unit}"], rows, caption="Permutation importance", class_="levels long")
-    note = f"On {len(some):,} rows, {repeats} shuffles each; whiskers are one standard deviation of these."
+    note = f"On {counted(len(some), 'row')}, {repeats} shuffles each; whiskers are one standard deviation of these."
     if len(order) < len(mean):
         note += f" The {len(order)} most important of {len(mean):,} columns."
     lead = (
@@ -64,13 +65,13 @@ class _Goodness:
         self._trial = trial
 
     def __call__(self, model: Any, coded: Array, target: Array, sample_weight: Array | None = None) -> float:
-        costs = self._trial.costs_of(self._trial.scores_of(coded), target)
+        costs = self._trial.costs_of(self._trial.scores_of(coded) / self._trial.temperature, target)
         mean = float(np.average(costs, weights=sample_weight))
         return -(mean**0.5) if isinstance(model.loss_, Squared) else -mean
 
 
-def _budget(trial: Trial, score: _Goodness) -> tuple[NDArray[np.intp], int]:
-    """Rows and repeats that keep the work within seconds."""
+def _budget(trial: Trial, score: _Goodness) -> tuple[NDArray[np.intp], int, float]:
+    """Rows and repeats that keep the work within seconds, and the seconds that one shuffle of each column takes."""
     for most in (_ROWS, _ROWS // 4):
         some = trial.some(most)
         one = math.inf
@@ -80,5 +81,5 @@ def _budget(trial: Trial, score: _Goodness) -> tuple[NDArray[np.intp], int]:
             score(trial.model, trial.coded[some], trial.target[some])
             one = min(one, (time.perf_counter() - began) * trial.coded.shape[1])
         if 2 * one <= _SECONDS:
-            return some, min(_REPEATS, int(_SECONDS / one))
-    return some, 2 if 2 * one <= _TOO_LONG else 0
+            return some, min(_REPEATS, int(_SECONDS / one)), one
+    return some, 2 if 2 * one <= _TOO_LONG else 0, one

@@ -10,6 +10,11 @@ from html import escape
 #: What stands where there is no number.
 NOTHING = "\N{EN DASH}"
 
+#: What a share of sums may be off by rounding alone.
+_ROUNDING = 1e-12
+#: Characters of a name in a table: those of a column or a class may be as long as a page.
+_NAME = 60
+
 _VOID = frozenset({"br", "link", "meta"})
 
 
@@ -59,7 +64,7 @@ def shown(value: float, digits: int = 4) -> str:
     Examples
     --------
     >>> [shown(v) for v in (1234567, 0.123456, 98765.4321, 1.5, 2e-7, 3.2e12, float("nan"))]
-    ['1,234,567', '0.1235', '98,765', '1.5', '2e-07', '3.2e+12', '–']
+    ['1,234,567', '0.1235', '98,770', '1.5', '2e-07', '3.2e+12', '–']
     """
     if not math.isfinite(value):
         return NOTHING if math.isnan(value) else "∞" if value > 0 else "-∞"
@@ -68,21 +73,69 @@ def shown(value: float, digits: int = 4) -> str:
     size = math.floor(math.log10(abs(value)))
     if not -5 <= size < 9:
         return f"{value:.{digits}g}"
-    text = f"{value:,.{max(0, digits - 1 - size)}f}"
+    text = _fixed(value, digits - 1 - size)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def percent(share: float) -> str:
-    """A share in %, with two digits after the point where it is small.
+def rounded(value: float, unit: float, digits: int = 2) -> str:
+    """A number as far as it matters: to the place where ``unit``, a number of its kind, has so many digits.
 
     Examples
     --------
-    >>> percent(0.01333), percent(0.5), percent(0.0)
-    ('1.33 %', '50.0 %', '0 %')
+    >>> rounded(0.0000221, 0.00098), rounded(604245.0, 28883.0), rounded(999137.25, 0.4, 1), rounded(0.25, 0.0)
+    ('0.00002', '604,000', '999,137.2', '0.25')
     """
-    if share in (0.0, 1.0) or math.isnan(share):
-        return NOTHING if math.isnan(share) else f"{100 * share:.0f} %"
-    return f"{100 * share:.2f} %" if share < 0.1 or share > 0.99 else f"{100 * share:.1f} %"
+    if not (math.isfinite(value) and math.isfinite(unit) and unit > 0):
+        return shown(value)
+    place = digits - 1 - math.floor(math.log10(unit))
+    return _fixed(value, place) if place <= 9 and abs(value) < 1e12 else f"{value:.{digits + 1}g}"
+
+
+def _fixed(value: float, place: int) -> str:
+    """A number to so many places after the point, before it where that is negative."""
+    return f"{round(value, place):,.{max(0, place)}f}"
+
+
+def percent(share: float) -> str:
+    """A share in %, with two digits after the point where it is small; what is not nothing is not shown as nothing.
+
+    Examples
+    --------
+    >>> [percent(share).replace("\\N{NO-BREAK SPACE}", " ") for share in (0.01333, 1 - 0.9, 0.5, 0.0, 1e-6, 1 - 1e-6)]
+    ['1.33 %', '10.0 %', '50.0 %', '0 %', '< 0.01 %', '> 99.99 %']
+    """
+    if math.isnan(share):
+        return NOTHING
+    value = round(100 * share, 2)
+    if share < _ROUNDING or abs(share - 1) < _ROUNDING:
+        text = f"{value:.0f}"
+    elif value in (0, 100):
+        text = "< 0.01" if value == 0 else "> 99.99"
+    else:
+        text = f"{value:.2f}" if value < 10 or value > 99 else f"{value:.1f}"
+    return f"{text}\N{NO-BREAK SPACE}%"
+
+
+def counted(count: int, noun: str) -> str:
+    """So many of something.
+
+    Examples
+    --------
+    >>> counted(1, "column"), counted(1200, "row")
+    ('1 column', '1,200 rows')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def short(text: str, most: int) -> str:
+    """Text of at most so many characters.
+
+    Examples
+    --------
+    >>> short("a long name", 6)
+    'a lon…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def seconds(value: float) -> str:
@@ -133,10 +186,15 @@ def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs), class_="facts")
 
 
+def heading(name: str, scope: str) -> Markup:
+    """A cell that names its row or column, cut where it is long; the whole name is there when pointed at."""
+    return tag("th", short(name, _NAME), scope=scope, title=name)
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, class_: str = "") -> Markup:
     """A table whose first column names the rows and whose other columns are numbers, unless a class says otherwise."""
     top = tag("tr", *(tag("th", name, scope="col") for name in head))
-    body = [tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in cells)) for first, *cells in rows]
+    body = [tag("tr", heading(first, "row"), *(tag("td", cell) for cell in cells)) for first, *cells in rows]
     parts = [tag("caption", caption, class_="unseen"), tag("thead", top), tag("tbody", *body)]
     inner = tag("table", *parts, class_=class_ or None)
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)

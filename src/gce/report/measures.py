@@ -17,7 +17,7 @@ from sklearn.metrics import (
 from torch import Tensor
 
 from gce.losses import Squared
-from gce.report.markup import percent, shown
+from gce.report.markup import percent, short, shown
 from gce.report.trial import Trial, name_of
 
 
@@ -53,7 +53,7 @@ def _of_classes(trial: Trial) -> list[Measure]:
     commonest = classes[share.argmax()]
     found = [
         Measure("Error", percent(error), _interval(trial, error), error),
-        Measure("Log-loss", shown(loss), f"class shares alone: {shown(guess)}", loss),
+        Measure("Log-loss", shown(loss), f"{_offset_name(trial)}: {shown(guess)}", loss),
     ]
     auc = _area(trial)
     if auc is not None:
@@ -64,7 +64,7 @@ def _of_classes(trial: Trial) -> list[Measure]:
             )
         )
     always = 1 - float(share.max())
-    found.append(Measure("Error of guessing", percent(always), f"always saying {commonest}", always))
+    found.append(Measure("Error of guessing", percent(always), f"always saying {short(str(commonest), 40)}", always))
     return found
 
 
@@ -94,17 +94,26 @@ def _area(trial: Trial) -> float | None:
 def _of_numbers(trial: Trial) -> list[Measure]:
     y, weight = trial.y, {"sample_weight": trial.weight}
     flat = np.broadcast_to(trial.model._answer(_constant(trial)), y.shape)
-    found = []
+    found, outputs = [], trial.target.shape[1]
+    several = f", mean of {outputs} targets" if outputs > 1 else ""
     for name, error in (("RMSE", root_mean_squared_error), ("MAE", mean_absolute_error)):
         value = float(error(y, trial.answer, **weight))
-        found.append(Measure(name, shown(value), f"best constant: {shown(float(error(y, flat, **weight)))}", value))
+        found.append(
+            Measure(name, shown(value), f"offset alone: {shown(float(error(y, flat, **weight)))}{several}", value)
+        )
     if trial.rows > 1:
         score = float(r2_score(y, trial.answer, **weight))
-        found.append(Measure("R²", shown(score, 3), "1 is perfect, 0 a constant", score))
+        found.append(Measure("R²", shown(score, 3), f"1 is perfect, 0 a constant{several}", score))
     if not isinstance(trial.model.loss_, Squared):
         cost = trial.mean(trial.costs_of(trial.scores, trial.target))
         found.append(Measure(name_of(trial.model.loss_).capitalize(), shown(cost), "what the fit made small", cost))
     return found
+
+
+def _offset_name(trial: Trial) -> str:
+    """What a classifier without atoms says: how often classes were, unless it was told otherwise."""
+    told = trial.model.class_weight is not None or trial.model.offset != "auto"
+    return "offset alone" if told else "class shares alone"
 
 
 def _constant(trial: Trial) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from gce.report import classes, columns, fitted, guarantee, importance, residuals, timing, training, weights
-from gce.report.markup import Markup, Section, join, tag
+from gce.report.markup import Markup, Section, counted, join, tag
 from gce.report.measures import Measure, measures
 from gce.report.trial import Trial, tried
 
@@ -77,8 +77,9 @@ def _subtitle(trial: Trial) -> str:
     model = trial.model
     weighted = ", weighted" if trial.weight is not None else ""
     what = f"{len(model.classes_)} classes" if trial.classifies else "numbers"
-    size = f"{len(model.ensemble_):,} atoms" if len(model.ensemble_) > 1 else "one network"
-    return f"Predicts {what} from {model.n_features_in_:,} columns with {size}; tried on {trial.rows:,} rows{weighted}."
+    made_of = counted(len(model.ensemble_), "atom")
+    columns, rows = counted(model.n_features_in_, "column"), counted(trial.rows, "row")
+    return f"Predicts {what} from {columns} with {made_of}; tried on {rows}{weighted}."
 
 
 def _headline(found: list[Measure]) -> Markup:

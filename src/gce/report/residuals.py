@@ -55,8 +55,8 @@ def _scatter(trial: Trial, answer: Array, residual: Array, which: str) -> Markup
 
 def _histogram(trial: Trial, residual: Array) -> Markup:
     # far residuals would squeeze all others into one bar
-    low, high = np.quantile(residual, [0.002, 0.998])
-    low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
+    x = fitting(np.quantile(residual, [0.002, 0.998]), room=0.0)
+    low, high = x.low, x.high
     counts, edges = np.histogram(np.clip(residual, low, high), _BINS, (low, high), weights=trial.weight)
     total = counts.sum()
     bars = [
@@ -72,7 +72,7 @@ def _histogram(trial: Trial, residual: Array) -> Markup:
         if count
     ]
     mean, half = trial.mean(residual), trial.mean(np.abs(residual))
-    x, y = fitting(edges, room=0.0), fitting([0.0, float(counts.max() / total)], zero=True)
+    y = fitting([0.0, float(counts.max() / total)], zero=True)
     zero = [guide(x, y, [(0.0, 0.0), (0.0, y.high)])] if low < 0 < high else []
     chart = bar_chart(
         bars,
@@ -106,6 +106,11 @@ def _intervals(trial: Trial) -> Markup:
         low, high = np.moveaxis(trial.model.predict_interval(X, coverage).reshape(*y.shape, 2), -1, 0)
         covered = np.average(((low <= y) & (y <= high)).mean(1), weights=trial.weight_of(some))
         rows.append([f"{100 * coverage:g} %", percent(float(covered)), shown(float((high - low).mean()))])
-    body = table(["asked for", "covered here", "mean width"], rows, caption="Coverage of intervals")
+    head = ["asked for", "covered here", "mean width"]
     note = "Conformal intervals (predict_interval): how often the truth lay inside on the given rows."
+    if y.shape[1] > 1:
+        # widths of several targets have no common unit
+        head, rows = head[:2], [row[:2] for row in rows]
+        note += f" Means of {y.shape[1]} targets."
+    body = table(head, rows, caption="Coverage of intervals")
     return card("Prediction intervals", body, note=note)

@@ -7,27 +7,29 @@ import time
 import numpy as np
 
 from gce.report.charts import Line, line_chart
-from gce.report.markup import Section, card, facts, seconds, shown
-from gce.report.scales import fitting
+from gce.report.markup import Section, card, counted, facts, seconds, shown
+from gce.report.scales import counting, fitting
 from gce.report.trial import Trial, rows_of
 
-_ROWS = 10_000
+#: Rows predicted; times the median beyond which a first round must have done something else.
+_ROWS, _COMPILED = 10_000, 20
 
 
 def section(trial: Trial) -> Section:
     """What the fit took, round by round, and how fast rows are predicted."""
     course = trial.course
     each = np.diff(course.seconds, prepend=0.0)
-    x, y = fitting(course.steps, room=0.0), fitting(each, zero=True)
+    x, y = counting(course.steps), fitting(each, zero=True)
+    one = f"{'an' if course.unit == 'epoch' else 'a'} {course.unit}"
     total = float(course.seconds[-1])
     chart = line_chart(
         [Line("seconds", course.steps, each, "c0")],
         x,
         y,
         name="seconds",
-        words=f"seconds a {course.unit}: {shown(float(np.median(each)))} in the middle, {seconds(total)} in all",
+        words=f"seconds {one}: {shown(float(np.median(each)))} in the middle, {seconds(total)} in all",
         x_label=course.unit,
-        y_label=f"seconds a {course.unit}",
+        y_label=f"seconds {one}",
     )
     some = trial.some(_ROWS)
     X = rows_of(trial.X, some)
@@ -37,8 +39,8 @@ def section(trial: Trial) -> Section:
     numbers = facts(
         [
             ("Fit", seconds(total)),
-            (f"A {course.unit}, median", seconds(float(np.median(each)))),
-            (f"Predict {len(some):,} rows", seconds(taken)),
+            (f"{one.capitalize()}, median", seconds(float(np.median(each)))),
+            (f"Predict {counted(len(some), 'row')}", seconds(taken)),
             ("Rows a second", shown(len(some) / taken, 3)),
             ("A row", seconds(taken / len(some))),
         ]
@@ -46,5 +48,6 @@ def section(trial: Trial) -> Section:
     predicted = card(
         "Predictions", numbers, note="One call, from the table as given, on the machine that made this page."
     )
-    cards = [card(f"Time of each {course.unit}", chart), predicted]
+    slow = "The first one compiled the loops." if each[0] > _COMPILED * np.median(each) else ""
+    cards = [card(f"Time of each {course.unit}", chart, note=slow), predicted]
     return Section("timing", "Timing", "Measured during the fit, and once for predictions.", cards)

@@ -7,7 +7,7 @@ import numpy as np
 from gce.plotting.readings import Course, default_error, has_stages, staged_errors
 from gce.report.charts import Line, ends, line_chart, ticks_below
 from gce.report.markup import Markup, Section, card, shown
-from gce.report.scales import fitting
+from gce.report.scales import counting, fitting
 from gce.report.trial import Trial, name_of, rows_of
 
 #: Members whose own curves are drawn; more would be a cloud.
@@ -31,17 +31,26 @@ def section(trial: Trial) -> Section:
     if has_stages(trial.model):
         cards.append(_stages(trial))
     several = len(course.best)
-    kept = f"Strokes on the axis: the {course.unit}{'s' if several > 1 else ''} kept. "
-    members = f"Bold lines are means of {several} members, thin ones the members. " if several > 1 else ""
-    return Section("training", "Training", f"{members}{kept}A member that is done stands still.", cards)
+    if several == 1:
+        return Section("training", "Training", f"The stroke on the axis is the {course.unit} that was kept.", cards)
+    thin = ", thin ones the members" if several <= _MEMBERS else ""
+    lead = (
+        f"Bold lines are means of {several} members{thin}. Strokes on the axis: the {course.unit}s kept. "
+        "A member that is done stands still."
+    )
+    return Section("training", "Training", lead, cards)
 
 
 def _curves(course: Course, loss: str) -> Markup:
     shown_here = {"risk": "training"}
-    if course.validation is not None and course.watches_loss:
+    title, note = "Training risk", "Rows were held out, and another score was watched on them."
+    if course.validation is None:
+        note = "No rows were held out: nothing here says when to stop."
+    elif course.watches_loss:
         shown_here["validation"] = "held-out rows"
-    note = "Training falls as long as rounds go on; where held-out rows stop falling, more of them only learn noise."
-    return card("Training risk and validation", _lines(course, shown_here, "risk", loss), note=note)
+        title = "Training risk and validation"
+        note = f"Training goes on falling; where held-out rows stop, more {course.unit}s only learn noise."
+    return card(title, _lines(course, shown_here, "risk", loss), note=note)
 
 
 def _lines(course: Course, columns: dict[str, str], name: str, unit: str = "") -> Markup:
@@ -55,7 +64,7 @@ def _lines(course: Course, columns: dict[str, str], name: str, unit: str = "") -
         everything.append(own if 1 < members <= _MEMBERS else getattr(course, column))
     for column, label in columns.items():
         lines.append(Line(label, course.steps, getattr(course, column), looks[column]))
-    x, y = fitting(course.steps, room=0.0), fitting(*everything, log=True)
+    x, y = counting(course.steps), fitting(*everything, log=True)
     words = "; ".join(f"{label} {ends(getattr(course, column))}" for column, label in columns.items())
     return line_chart(
         lines,
@@ -85,8 +94,8 @@ def _stages(trial: Trial) -> Markup:
     errors = staged_errors(trial.model, X, trial.y[some], trial.weight_of(some), error)
     if trial.classifies:
         name, errors = "error in %", 100 * errors
-    x, y = fitting([1, len(errors)], room=0.0), fitting(errors)
-    least, last = shown(float(errors.min()), 3), shown(float(errors[-1]), 3)
+    x, y = counting([1, len(errors)]), fitting(errors)
+    least, last = (shown(float(e), 3 if trial.classifies else 4) for e in (errors.min(), errors[-1]))
     best = int(np.argmin(errors)) + 1
     note = f"Least after round {best} ({least}), {last} at the end. Rounds were chosen without these rows."
     if len(some) < trial.rows:

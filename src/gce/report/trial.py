@@ -35,6 +35,7 @@ class Trial:
         ``X`` column by column.
     coded : array of shape (n, d)
     y : array of shape (n,) or (n, k)
+        Classes or numbers, in the type and shape of ``answer``.
     target : array of shape (n, k)
         ``y`` as the loss knows it.
     weight : array of shape (n,) or None
@@ -66,12 +67,17 @@ class Trial:
     def classifies(self) -> bool:
         return self.probability is not None
 
+    @property
+    def temperature(self) -> float:
+        """What probabilities divide raw scores by."""
+        return float(getattr(self.model, "temperature_", 1.0))
+
     def scores_of(self, coded: Array) -> Tensor:
         """Raw scores of coded rows, ``(n, k)``."""
         return self.model._scored(coded)
 
     def costs_of(self, scores: Tensor, target: Array) -> Array:
-        """Each row's loss, ``(n,)``."""
+        """Each row's loss at raw scores, ``(n,)``."""
         y = torch.as_tensor(target, dtype=scores.dtype, device=scores.device)
         return self.model.loss_.value(scores, y).cpu().numpy()
 
@@ -107,9 +113,13 @@ def tried(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Trial:
     check_consistent_length(coded, y)
     # pandas' memory is not ours to write, and torch takes none that is not
     target = np.array(model._encode_y_val(y))
+    if target.shape[1] != len(model.offset_):
+        raise ValueError(f"y has {target.shape[1]} columns, but the model was fitted to {len(model.offset_)}")
     scores = model._scored(coded)
     classifies = is_classifier(model)
     answer = model.classes_[class_codes(scores)] if classifies else model._answer(scores)
+    # as the model's own answers come, whatever the type or shape that y was given in
+    y = model._decode(target) if classifies else target.reshape(answer.shape)
     probability = model._probabilities(scores) if classifies else None
     fitted = course(model), shares(model)
     return Trial(model, X, sheet, coded, y, target, weight, scores, answer, probability, *fitted)

@@ -6,7 +6,7 @@ import numpy as np
 
 from gce.report.charts import Bar, Line, bar_chart, guide, line_chart
 from gce.report.markup import Markup, Section, card, percent, shown, table
-from gce.report.scales import Scale, fitting
+from gce.report.scales import Scale, counting, fitting
 from gce.report.trial import Trial
 
 #: Colours there are, and bars along the axis at most.
@@ -43,7 +43,8 @@ def _bars(trial: Trial) -> Markup:
                 bars.append(Bar(left - 0.4 * wide, left + 0.4 * wide, bottom, bottom + weight, look, words))
                 bottom += weight
         tallest = max(tallest, bottom)
-    x = Scale(float(first.min()) - 0.6 * wide, max(float(first.max()), float(first.min()) + 8 * wide) + 0.6 * wide)
+    last = max(float(first.max()), float(first.min()) + 8 * wide)
+    x = Scale(float(first.min()) - 0.6 * wide, last + 0.6 * wide, whole=True)
     by = "round that made the atom" if shares.by_round else "atoms, heaviest first"
     zero = " Round 0 is the offset itself." if shares.by_round and (shares.born == 0).any() else ""
     chart = bar_chart(
@@ -78,7 +79,7 @@ def _gathered(trial: Trial) -> Markup:
     total = np.cumsum(np.sort(trial.shares.weights)[::-1])
     most = int(np.searchsorted(total, 0.9)) + 1
     atoms = np.arange(len(total) + 1)
-    x, y = fitting(atoms, room=0.0), Scale(0.0, 1.04)
+    x, y = counting(atoms), Scale(0.0, 1.04)
     chart = line_chart(
         [Line("weight", atoms, np.concatenate([[0.0], total]), "c0")],
         x,
