@@ -195,6 +195,12 @@ def bomb(text, header=None):
     return with_header(header or {"__metadata__": {"gce": text}}, b"")
 
 
+def entry(dtype, length):
+    """What a header says of a tensor of 8 bytes."""
+    return {"dtype": dtype, "shape": [length], "data_offsets": [0, 8]}
+
+
+PLAIN = {"gce": '{"format":"gce","version":1}'}
 STRANGE = [
     lambda: pickle.dumps(Payload()),
     lambda: pickle.dumps(Payload(), protocol=0),
@@ -221,6 +227,13 @@ STRANGE = [
     lambda: bomb('{"format":"gce","version":NaN}'),
     lambda: bomb('{"format":"gce","version":1,"a":Infinity}'),
     lambda: bomb('{"format":"gce","version":1,"a":"\U0001f41d' + "b" * 2**22 + '"}'),
+    lambda: bomb('{"format":"gce","version":1,"version":1}'),
+    lambda: with_header({"__metadata__": PLAIN, "\x1b[31m" * 2000: entry("F16", 4)}, bytes(8)),
+    lambda: with_header({"__metadata__": PLAIN, "\x1b[31m" * 2000: entry("F64", 4)}, bytes(8)),
+    lambda: with_header({"__metadata__": PLAIN, "a": entry("F64", 1)}, bytes(8)).replace(b'"a":', b'"a": 1, "a":'),
+    lambda: with_header({"__metadata__": PLAIN, "a": 5}, b""),
+    lambda: with_header([1, 2], b""),
+    lambda: with_header({"__metadata__": ["gce"]}, b""),
     lambda: bomb("", {"__metadata__": {"gce": 5}}),
     lambda: bomb("", {"__metadata__": {"gce": {"format": "gce"}}}),
     lambda: bomb("", {f"t{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(50_000)}),
@@ -288,6 +301,7 @@ EVERY = [
     put("parameters", "__class__", value="x"),
     put("parameters", "n_jobs", value="many"),
     put("parameters", "n_jobs", value=True),
+    put("parameters", "n_jobs", value=0),
     put("parameters", "cv", value={"object": "os.system", "parameters": {}}),
     put("parameters", "cv", value={"object": "KFold", "parameters": {"n_splits": -1}}),
     put("parameters", "cv", value={"object": "KFold", "parameters": {"evil": 1}}),
@@ -315,7 +329,7 @@ EVERY = [
     *(put("fitted", "table_", "state", "clip", value=value) for value in (0, -1, "x")),
     *(put("fitted", "table_", "state", "columns", 1, "name", value=value) for value in (5, None, ["x"])),
     *(put("fitted", "table_", "state", "columns", 1, "kind", value=value) for value in ("category", "date", 3)),
-    *(put("fitted", "table_", "state", "columns", 1, "levels", value=value) for value in ([[]], 3, ["a", "a"])),
+    *(put("fitted", "table_", "state", "columns", 1, "levels", value=value) for value in ([[]], 3, "ab", ["a", "a"])),
     without("fitted", "table_", "state", "columns", 0),
     *(tensor("fitted.table_.mean", change) for change in (filled(NAN), lambda t: t[:-1], torch.Tensor.float)),
     *(tensor("fitted.table_.scale", filled(value)) for value in (NAN, 0.0, -1.0, INF)),
@@ -338,11 +352,13 @@ CLASSES = [
     put("fitted", "classes_", value={"dtype": "V8", "labels": [1, 2, 3]}),
     put("fitted", "classes_", value={"dtype": "int8", "labels": [1, 2, 300]}),
     put("fitted", "classes_", value={"dtype": "object", "labels": "abc"}),
+    put("fitted", "_one_dimensional", value={"value": True}),
     without("fitted", "classes_"),
     without("fitted", "temperature_"),
     *(put("fitted", "temperature_", value={"value": value}) for value in (0, -1, "hot", True)),
 ]
 NUMBERS = [
+    put("fitted", "classes_", value={"dtype": "<U1", "labels": ["a", "b"]}),
     put("estimator", value="NGCEClassifier"),
     put("estimator", value="NNClassifier"),
     without("fitted", "residuals_"),
@@ -350,8 +366,19 @@ NUMBERS = [
     put("fitted", "_one_dimensional", value={"value": 1}),
     *(tensor("fitted.residuals_.array", change) for change in (filled(NAN), filled(1e9), lambda t: t[:, :1])),
 ]
+
+
+def zeros_without_end(meta, tensors):
+    """A stack that takes no bytes, and a round that asks for all of it."""
+    meta["fit"]["course"]["atoms"]["kinds"].append("zero")
+    meta["fit"]["course"]["atoms"]["1"] = {"count": 2**31}
+    tensors["fit.course.added"] = tensors["fit.course.added"].clone()
+    tensors["fit.course.added"][-1] = torch.tensor([1, 2**31])
+
+
 FIT = [
     without("fit"),
+    zeros_without_end,
     put("fit", "course", "atoms", "kinds", value=["networks"] * 1001),
     *(put("fit", "members", value=value) for value in (10**9, 3, 1, 0, -1, "2")),
     *(put("fit", "course", "rounds", value=value) for value in (10**9, 1, 0, 2.0)),
@@ -408,7 +435,10 @@ ENSEMBLE = [
     put("ensemble", "atoms", "0", "activation", value=None),
     *(tensor("ensemble.weights", change) for change in (lambda t: t * 2, filled(-1.0), filled(NAN), lambda t: t[:0])),
     *(tensor("ensemble.weights", change) for change in (lambda t: t[:, None, None], lambda t: t.float())),
-    *(tensor("ensemble.origin", change) for change in (filled(-1), lambda t: t[:, :1], lambda t: t.double())),
+    *(
+        tensor("ensemble.origin", change)
+        for change in (filled(-1), filled(2**62), lambda t: t[:, :1], lambda t: t.double())
+    ),
     tensor("ensemble.atoms.0.p0", filled(NAN)),
     tensor("ensemble.atoms.0.p0", lambda t: t[..., :-1]),
     put("history", "columns", value=["__class__"]),

@@ -159,10 +159,10 @@ def test_separate_networks_for_separable_losses_are_separate_fits():
     X, Y = make_regression(60, 3, n_targets=2, noise=5.0, random_state=0)
     settings = {"basis": Neural(hidden=3, max_epochs=10, shared=False), "max_atoms": 4, "random_state": 0}
     both = GCERegressor(validation_fraction=None, cv=None, **settings).fit(X, Y)
-    first = both._fit.path(0)[-1][:, 0]
+    first = both._fit.paths()[0][-1][:, 0]
     twice = GCERegressor(validation_fraction=None, cv=None, **settings).fit(X, Y * np.array([1.0, 7.0]))
     # what the second target is does not touch the first one's weights
-    torch.testing.assert_close(twice._fit.path(0)[-1][:, 0], first, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(twice._fit.paths()[0][-1][:, 0], first, rtol=1e-9, atol=1e-12)
 
 
 def test_pool_of_functions_gives_a_certificate(numbers):

@@ -214,7 +214,8 @@ class Fit:
             position = torch.tensor([place.get(m, -1) for m in members], device=X.device)
             active.readmit(Slot(atoms, position))
         if self.rounds:
-            weights = torch.stack([_padded(self.path(m)[-1], len(active.slots)) for m in members])
+            paths = self.paths()
+            weights = torch.stack([_padded(paths[m][-1], len(active.slots)) for m in members])
             counters = [(self._calls[m], self._promise[m]) for m in members]
             active.resume(weights.to(X.device), counters, self.rounds)
         return active
@@ -262,19 +263,19 @@ class Fit:
             entry[name] = sum(column) / self.members
         return {**entry, "running": list(news.members), "members": lists}
 
-    def path(self, member: int) -> list[Tensor]:
-        """A member's weights ``(T, J)`` after each round, up to the last one it ran in."""
-        path: list[Tensor] = []
+    def paths(self) -> list[list[Tensor]]:
+        """Each member's weights ``(T, J)`` after each round, up to the last one it ran in."""
+        paths: list[list[Tensor]] = [[] for _ in range(self.members)]
         for news in self.course:
-            if member in news.members:
+            for m, weights in zip(news.members, news.weights, strict=True):
                 # in rounds without it, it stood still
-                path.extend(path[-1:] * (news.t - 1 - len(path)))
-                path.append(news.weights[news.members.index(member)])
-        return path
+                paths[m].extend(paths[m][-1:] * (news.t - 1 - len(paths[m])))
+                paths[m].append(weights)
+        return paths
 
     def ensemble(self, offset: Tensor, bound: Tensor) -> ConvexEnsemble:
         """The average of the members, each at its best round, without the atoms that carry no weight."""
-        weights = [self.path(m)[self.stopping.best_round[m] - 1] for m in range(self.members)]
+        weights = [path[self.stopping.best_round[m] - 1] for m, path in enumerate(self.paths())]
         return collect(self._chosen(weights, len(bound)), offset, bound)
 
     def stages(self, offset: Tensor, bound: Tensor) -> tuple[ConvexEnsemble, list[Tensor]]:
@@ -282,7 +283,7 @@ class Fit:
 
         Each member stands still from its best round on, so that the last stage is the ensemble.
         """
-        paths = [self.path(m)[: self.stopping.best_round[m]] for m in range(self.members)]
+        paths = [path[: self.stopping.best_round[m]] for m, path in enumerate(self.paths())]
         ever = [torch.stack([_padded(w, len(path[-1])) for w in path]).amax(0) for path in paths]
         everyone = collect(self._chosen(ever, len(bound)), offset, bound)
         place = {born: slot for slot, (born, *_) in enumerate(self._slots(len(bound)))}

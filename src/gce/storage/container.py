@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 FORMAT, VERSION = "gce", 1
@@ -28,16 +28,15 @@ TEMPORARY = ".tmp"
 Meta = dict[str, Any]
 Tensors = dict[str, Tensor]
 
-#: Bytes of a header that are read at all, and values in its JSON: a JSON value takes up to about 150 bytes of memory,
-#: so that a hostile header costs some hundred MiB at most.
+#: Bytes of a header that are read at all, and values in its JSON, those of the metadata included: a JSON value takes up
+#: to about 150 bytes of memory, so that a hostile header costs some hundred MiB at most.
 HEADER_BYTES, JSON_VALUES = 2**25, 2_000_000
 #: Tensors of a file: atoms are stacked, so that some dozens are usual.
 _MOST_TENSORS = 10_000
 #: The only key of safetensors' own metadata; a second one would escape the checksum.
 _KEY = "gce"
 #: No booleans: their bytes may be altered without altering them.
-_DTYPES = (torch.float64, torch.float32, torch.int64, torch.uint8)
-
+_DTYPES = ("F64", "F32", "I64", "U8")
 
 ADVICE = "get the file again or write it anew"
 
@@ -77,13 +76,20 @@ def write(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, Tenso
     body = {"format": FORMAT, "version": VERSION, **meta}
     text = _canonical({**body, "sha256": _checksum(body, ready)})
     data = save(ready, {_KEY: text})
-    if int.from_bytes(data[:8], "little") > HEADER_BYTES or _values(text) > JSON_VALUES:
+    length = int.from_bytes(data[:8], "little")
+    if length > HEADER_BYTES or _values(data[8 : 8 + length]) > JSON_VALUES:
         raise ValueError(f"{str(path)!r} would need {len(text):,} bytes of metadata, more than a file may have")
     put(Path(path), data)
 
 
 def put(path: Path, data: bytes) -> None:
-    """Give a file its contents, all of them or none."""
+    """Give a file its contents, all of them or none; a link stays one, and what it leads to gets them."""
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        # renaming would put a file in place of a device
+        raise ValueError(f"{str(path)!r} is there and is not a file: give the path of a file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to: make it first")
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY}")
     try:
         with part.open("xb") as file:
@@ -107,26 +113,19 @@ def read(path: str | Path) -> tuple[Meta, Tensors]:
         There is no such file, or it may not be read.
     """
     path = Path(path)
-    if not stat.S_ISREG(path.stat().st_mode):
-        refuse(path, "is not a file")
-    with path.open("rb") as file:
-        length, size = int.from_bytes(file.read(8), "little"), path.stat().st_size
-    if not 0 < length <= min(size - 8, HEADER_BYTES):
-        refuse(path, "is not a safetensors file, or is cut off")
+    data, header = _opened(path)
+    meta = _parsed(path, header.pop("__metadata__", None))
+    for name, entry in header.items():
+        if not isinstance(entry, dict) or entry.get("dtype") not in _DTYPES:
+            refuse(path, f"holds a tensor of a type that gce does not write ({name[:50]!r})")
     try:
-        with safe_open(path, framework="pt") as opened:
-            meta = _parsed(path, opened.metadata())
-            if len(opened.keys()) > _MOST_TENSORS:
-                refuse(path, f"holds more than {_MOST_TENSORS} tensors")
-            # copies: the file may be overwritten while the model is in use
-            tensors = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
+        tensors = load(data)
     except SafetensorError as error:
         refuse(path, f"is not a safetensors file, or is cut off or altered ({first_line(error)})", error)
     except (RuntimeError, TypeError, OverflowError) as error:
         refuse(path, f"holds a tensor that cannot be read ({first_line(error)})", error)
-    for name, tensor in tensors.items():
-        if tensor.dtype not in _DTYPES or max(tensor.shape, default=1) > size:
-            refuse(path, f"holds a tensor {name!r} of type {tensor.dtype} and shape {tuple(tensor.shape)}")
+    if any(max(tensor.shape, default=1) > len(data) for tensor in tensors.values()):
+        refuse(path, "holds a tensor that is longer than the file")
     given = meta.pop("sha256", None)
     if given != _checksum(meta, tensors):
         refuse(path, "was altered or damaged: its checksum does not match its contents")
@@ -144,17 +143,43 @@ def sweep(folder: Path, names: str) -> None:
         part.unlink(missing_ok=True)
 
 
-def _parsed(path: Path, metadata: dict[str, str] | None) -> Meta:
-    """The JSON of a header, once its format and version are known ones."""
-    text = (metadata or {}).get(_KEY, "")
-    if not text:
-        refuse(path, "is a safetensors file, but not one of gce's")
-    if not text.isascii() or _values(text) > JSON_VALUES:
-        refuse(path, "has metadata that gce would not write")
+def _opened(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """A file's bytes and the JSON of its header.
+
+    They are read once, so that nobody can put others in their place after they were checked, and kept in memory of our
+    own, which stays as it is whatever becomes of the file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        refuse(path, "is not a file")
+    with path.open("rb") as file:
+        size = file.read(8)
+        length = int.from_bytes(size, "little")
+        text = file.read(length) if 0 < length <= HEADER_BYTES else b""
+        if not 0 < length == len(text):
+            refuse(path, "is not a safetensors file, or is cut off")
+        if _values(text) > JSON_VALUES:
+            refuse(path, "has a header that gce would not write")
+        header = _json(path, text)
+        if not isinstance(header, dict):
+            refuse(path, "is not a safetensors file")
+        if len(header) > _MOST_TENSORS:
+            refuse(path, f"holds more than {_MOST_TENSORS} tensors")
+        return size + text + file.read(), header
+
+
+def _json(path: Path, text: str | bytes) -> Any:
     try:
-        meta = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        refuse(path, f"has metadata that cannot be read ({first_line(error)})", error)
+        refuse(path, f"has a header that cannot be read ({first_line(error)})", error)
+
+
+def _parsed(path: Path, metadata: Any) -> Meta:
+    """The JSON of the metadata, once its format and version are known ones."""
+    text = metadata.get(_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
+        refuse(path, "is a safetensors file, but not one of gce's")
+    meta = _json(path, text)
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         refuse(path, "is a safetensors file, but not one of gce's")
     version = meta.get("version")
@@ -164,9 +189,17 @@ def _parsed(path: Path, metadata: dict[str, str] | None) -> Meta:
         raise ModelFileError(
             f"{str(path)!r} was written by format version {version}, this gce reads up to {VERSION}", "upgrade gce"
         )
-    if set(metadata or ()) != {_KEY}:
+    if metadata.keys() != {_KEY}:
         refuse(path, "has metadata that gce would not write")
     return meta
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        # other readers might take the first of them
+        raise ValueError("a key is there twice")
+    return values
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -180,9 +213,9 @@ def _finite(text: str) -> float:
     return value
 
 
-def _values(text: str) -> int:
+def _values(text: bytes) -> int:
     """At least as many values as JSON text can hold."""
-    return text.count(",") + text.count("[") + text.count("{")
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _canonical(value: Any) -> str:
@@ -206,7 +239,8 @@ def as_bytes(tensor: Tensor) -> memoryview:
 
 def _settle(folder: Path) -> None:
     """Ask the system to remember a new name in a folder, where folders can be asked."""
-    with suppress(PermissionError):
+    # the file is there already; not every file system has an answer
+    with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -215,4 +249,6 @@ def _settle(folder: Path) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    """What an error says, short and harmless to a terminal."""
+    line = (str(error).splitlines() or [type(error).__name__])[0][:200]
+    return "".join(letter if letter.isprintable() else "?" for letter in line)

@@ -65,7 +65,7 @@ def restore(parts: Parts, members: int, known: int, inputs: int, bound: Tensor) 
     calls = parts.tensor("calls", rounds, members, dtype=torch.int64)
     place = parts.tensor("place", rounds, members, dtype=torch.int64)
     promise, seconds = parts.tensor("promise", rounds, members), parts.finite("seconds", rounds)
-    atoms = _unstacked(parts, rounds, inputs, bound)
+    atoms = _unstacked(parts, rounds, members, inputs, bound)
     slots = known + torch.tensor([some is not None for some in atoms]).cumsum(0)
     rows = running.sum(1) * slots
     weights = parts.finite("weights", int(rows.sum()), None)
@@ -116,7 +116,8 @@ class Sequel:
             )
         sound = (
             news.t == self._t
-            and len(news.members) == (self._members if news.t == 1 else len(news.members)) > 0
+            and len(news.members) > 0
+            and (news.t > 1 or len(news.members) == self._members)
             and news.place.keys() <= set(news.members)
             and max(news.place.values(), default=-1) < (0 if news.atoms is None else len(news.atoms))
             and "risk" in news.columns
@@ -147,7 +148,7 @@ def _stacked(course: Sequence[Round]) -> tuple[Tensor, list[Atoms]]:
     return torch.tensor(added), [type(stack[0]).cat(stack) for _, stack in stacks.values()]
 
 
-def _unstacked(parts: Parts, rounds: int, inputs: int, bound: Tensor) -> list[Atoms | None]:
+def _unstacked(parts: Parts, rounds: int, members: int, inputs: int, bound: Tensor) -> list[Atoms | None]:
     stacks = stored.restore(parts.within("atoms"), inputs, bound)
     used = [0] * len(stacks)
     atoms: list[Atoms | None] = []
@@ -155,7 +156,7 @@ def _unstacked(parts: Parts, rounds: int, inputs: int, bound: Tensor) -> list[At
         if number == -1:
             atoms.append(None)
             continue
-        if not 0 <= number < len(stacks) or not 0 < count <= len(stacks[number]) - used[number]:
+        if not 0 <= number < len(stacks) or not 0 < count <= min(members, len(stacks[number]) - used[number]):
             raise ValueError("the rounds' atoms do not fit those in the file")
         atoms.append(stacks[number].select(torch.arange(used[number], used[number] + count)))
         used[number] += count

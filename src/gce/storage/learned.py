@@ -56,7 +56,8 @@ def restore_ensemble(parts: Parts, inputs: int, offset: Tensor, bound: Tensor) -
     origin = parts.tensor("origin", count, 2, dtype=torch.int64)
     if (weights < 0).any() or (weights.sum(0) - 1).abs().max() > ROUNDING:
         raise ValueError("the weights are not on the simplex")
-    if (origin < 0).any():
+    # each member has an atom, so that there are no more members than atoms
+    if (origin < 0).any() or (origin[:, 0] >= count).any():
         raise ValueError("the ensemble's parts do not fit together")
     return ConvexEnsemble(atoms, weights, origin, offset, bound)
 
