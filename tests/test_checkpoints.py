@@ -1,5 +1,7 @@
 """Fits that are interrupted and go on: the same model as if nothing had happened, or a sentence that says why not."""
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -97,10 +99,27 @@ def test_so_it_is_beyond_the_cache_budget(name, slots, folder, monkeypatch):
     kept = list(folder.glob("predictions-*"))
     # with fewer and fewer members there may be room again
     assert len(kept) == 1 if slots == 0 or (slots == 9 and name != "float32") else len(kept) < 2
-    if kept:
-        kept[0].unlink()
-        with pytest.raises(gce.ModelFileError, match=r"predictions-0000\d\d\.safetensors' is missing; delete it and"):
-            clone(model).set_params(max_atoms=20).fit(X, y, checkpoint=folder)
+
+
+def test_without_the_latest_predictions_a_fit_goes_on_to_rounding(folder, monkeypatch):
+    monkeypatch.setattr(memory, "CACHE_BYTES", 1)
+    whole = regressor().fit(X, ONE)
+    for _ in range(3):
+        regressor(callbacks=[stop]).fit(X, ONE, checkpoint=folder)
+    (kept,) = folder.glob("predictions-*")
+    kept.write_bytes(kept.read_bytes()[:-1])
+    with pytest.raises(
+        gce.ModelFileError, match=r"predictions-000003\.safetensors' .*; delete it to go on to rounding"
+    ):
+        regressor().fit(X, ONE, checkpoint=folder)
+    # what a damaged round's advice leads to: earlier rounds have no predictions any more
+    (folder / "round-000003.safetensors").unlink()
+    with pytest.warns(UserWarning, match="predictions-000002.* the fit goes on from round 2, but to rounding") as seen:
+        on = regressor().fit(X, ONE, checkpoint=folder)
+    assert seen[0].filename == __file__
+    assert on.n_iter_ == whole.n_iter_ > 3
+    np.testing.assert_allclose(on.predict(X), whole.predict(X), rtol=1e-6)
+    assert len(list(folder.glob("predictions-*"))) == 1
 
 
 def test_rows_to_watch_and_row_weights(folder):
@@ -179,11 +198,61 @@ def test_another_kind_of_model_is_another_fit(folder):
         gce.GCEClassifier(**SMALL).fit(X, THREE, checkpoint=folder)
 
 
+class OwnLoss(gce.losses.PseudoHuber):
+    pass
+
+
+class OwnBasis(gce.Neural):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("loss", OwnLoss(1.0), OwnLoss(2.0)),
+        ("basis", OwnBasis(hidden=2, max_epochs=2), OwnBasis(hidden=3, max_epochs=2)),
+    ],
+)
+def test_objects_of_ones_own_are_known_by_their_parameters(name, one, other, folder):
+    fixed = {"offset": 0.0, "bound": 9.0, "max_atoms": 1}
+    regressor(**{**fixed, name: one}).fit(X, ONE, checkpoint=folder)
+    regressor(**{**fixed, name: clone(one)}).fit(X, ONE, checkpoint=folder)
+    with pytest.raises(ValueError, match=f"of another {name}"):
+        regressor(**{**fixed, name: other}).fit(X, ONE, checkpoint=folder)
+
+
+def test_equal_numbers_are_the_same_fit(folder):
+    first = regressor(clip=4, max_atoms=2).fit(X, ONE, checkpoint=folder)
+    assert_equal(regressor(clip=4.0, max_atoms=2).fit(X, ONE, checkpoint=folder), first)
+
+
+def test_a_disk_that_is_full_costs_the_round_that_was_written(folder, monkeypatch):
+    synced = []
+
+    def full(handle):
+        synced.append(handle)
+        if len(synced) > 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            regressor().fit(X, ONE, checkpoint=folder)
+    # two calls a file: the file's and the folder's
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "head.safetensors",
+        "round-000001.safetensors",
+        "round-000002.safetensors",
+    ]
+    assert_equal(regressor().fit(X, ONE, checkpoint=folder), regressor().fit(X, ONE))
+
+
 def test_what_a_write_left_unfinished_is_swept(folder):
     regressor(max_atoms=2).fit(X, ONE, checkpoint=folder)
     for name in (".head.safetensors.1-ab.tmp", ".round-000003.safetensors.1-ab.tmp"):
         (folder / name).write_bytes(b"half")
-    (folder / "notes.txt").write_text("mine")
+    for name in ("notes.txt", "round-000001 (copy).safetensors"):
+        (folder / name).write_text("mine")
     assert_equal(regressor().fit(X, ONE, checkpoint=folder), regressor().fit(X, ONE))
     assert not list(folder.glob("*.tmp"))
     assert (folder / "notes.txt").exists()

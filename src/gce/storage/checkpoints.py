@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,11 +21,13 @@ from torch import Tensor
 from gce.active_set import ActiveSet, Standing
 from gce.fitting import Round
 from gce.parts import Parts
+from gce.settings import users_line
 from gce.storage import container, courses
 from gce.storage.container import ModelFileError
 from gce.streams import Streams
 
 _HEAD, _ROUND, _PREDICTIONS = "head.safetensors", "round-{:06d}.safetensors", "predictions-{:06d}.safetensors"
+_ROUND_NAME = re.compile(r"round-([0-9]{6,})\.safetensors")
 _ADVICE = "delete it and all later rounds to go on from the one before, or the whole folder to begin anew"
 
 
@@ -72,8 +76,9 @@ class Checkpoint:
                 f"checkpoint={str(self._folder)!r} belongs to another fit (of another {', '.join(other)}): give "
                 "another folder, or delete this one"
             )
-        self._about, self._members = about, len(streams.names)
-        self._name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+        # as it is in the head: 4 and 4.0 are equal, but not in writing
+        self._about, self._members = known, len(streams.names)
+        self._name = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
         self._fresh, self.seed = self._known is None, streams.seed
 
     def rounds(self, inputs: int, bound: Tensor) -> tuple[list[Round], Standing | None]:
@@ -88,7 +93,7 @@ class Checkpoint:
         """
         course: list[Round] = []
         sequel, standing = courses.Sequel(self._members, len(bound)), None
-        found = [int(path.stem.split("-")[1]) for path in self._folder.glob("round-[0-9]*.safetensors")]
+        found = [int(name[1]) for path in self._folder.iterdir() if (name := _ROUND_NAME.fullmatch(path.name))]
         for t in range(1, 1 + max(found, default=0)):
             with _blamed(self._folder / _ROUND.format(t)):
                 parts = self._read(_ROUND.format(t), "round")
@@ -100,11 +105,21 @@ class Checkpoint:
                     about.meta["members"], about.integer("cache_bytes", 0, 2**62), about.integer("cached"), None
                 )
         if standing is not None and standing.cached == 0:
-            name = _PREDICTIONS.format(len(course))
-            with _blamed(self._folder / name):
-                pred = self._read(name, "predictions").finite("pred", len(standing.members), None, len(bound))
-                standing = replace(standing, pred=pred)
+            standing = replace(standing, pred=self._predictions(len(course), len(standing.members), len(bound)))
         return course, standing
+
+    def _predictions(self, t: int, members: int, outputs: int) -> Tensor | None:
+        """Those after a round, which only the latest round has: after an earlier one they must be summed up again."""
+        path = self._folder / _PREDICTIONS.format(t)
+        if not path.exists():
+            warnings.warn(
+                f"{str(path)!r} is missing: the fit goes on from round {t}, but to rounding only",
+                UserWarning,
+                stacklevel=users_line(),
+            )
+            return None
+        with _blamed(path, "delete it to go on to rounding only, or the whole folder to begin anew"):
+            return self._read(path.name, "predictions").finite("pred", members, None, outputs)
 
     def keep(self, news: Round, active: ActiveSet) -> None:
         """Write a round's news, and the predictions of an active set that could not find them again."""
@@ -124,10 +139,9 @@ class Checkpoint:
         parts = courses.store([news], self._members)
         parts.add("standing", Parts(about))
         self._write(_ROUND.format(news.t), "round", parts)
-        # from here on nobody asks for earlier predictions
-        for path in self._folder.glob("predictions-*.safetensors"):
-            if path.name != _PREDICTIONS.format(news.t):
-                path.unlink(missing_ok=True)
+        # from here on nobody asks for earlier predictions; a kill may have left those of two rounds
+        for t in (news.t - 2, news.t - 1):
+            (self._folder / _PREDICTIONS.format(t)).unlink(missing_ok=True)
 
     def _write(self, name: str, content: str, parts: Parts) -> None:
         container.write(self._folder / name, {"content": content, "of": self._name, **parts.meta}, parts.tensors)
@@ -141,17 +155,19 @@ class Checkpoint:
 
 
 @contextmanager
-def _blamed(path: Path) -> Iterator[None]:
+def _blamed(path: Path, advice: str = _ADVICE) -> Iterator[None]:
     """Whatever goes wrong with a file is said with its name, and with what to do about it."""
     try:
         yield
     except ModelFileError as error:
         if error.advice != container.ADVICE:
             raise
-        raise ModelFileError(error.problem, _ADVICE) from error
+        raise ModelFileError(error.problem, advice) from error
     except FileNotFoundError as error:
-        raise ModelFileError(f"{str(path)!r} is missing", _ADVICE) from error
-    except (ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise ModelFileError(f"{str(path)!r} is missing", advice) from error
+    except OSError:
+        raise
+    except Exception as error:
         raise ModelFileError(
-            f"{str(path)!r} is no part of this checkpoint ({container.first_line(error)})", _ADVICE
+            f"{str(path)!r} is no part of this checkpoint ({container.first_line(error)})", advice
         ) from error

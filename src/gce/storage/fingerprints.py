@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 import torch
+from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from gce.fitting import Problem
@@ -63,7 +64,10 @@ def _parameter(value: Any) -> Any:
         return values.encode(value)
     except values.OpaqueError:
         # its repr may name an address, which is another one after a restart; data that it gives is in the tensors
-        return values.described(value)
+        name = values.described(value)
+        if not isinstance(value, BaseEstimator):
+            return name
+        return {"object": name, "parameters": {key: _parameter(own) for key, own in value.get_params(False).items()}}
 
 
 def _digest(rows: Inputs) -> str:
