@@ -1,10 +1,12 @@
 """Models in files: what comes back is what went in, and what does not come back says why."""
 
 import json
+import os
 import pickle
 import subprocess
 import sys
 import threading
+from decimal import Decimal
 from pathlib import Path
 
 import joblib
@@ -137,6 +139,23 @@ def test_a_table_comes_back_with_its_columns(kind, path):
     assert back.table_.columns == model.table_.columns
     with pytest.raises(ValueError, match="feature names should match"):
         back.predict(frame.rename(columns={"size": "weight"}))
+
+
+@pytest.mark.parametrize("levels", [["a", "b"], ["", "b"], [1, 2], [0.5, np.inf], [False, True]], ids=repr)
+def test_levels_of_any_type_come_back(levels, path):
+    frame = pd.DataFrame({"size": X[:, 0], "kind": pd.Categorical([levels[i % 2] for i in range(N)])})
+    model = greedy(gce.GCERegressor).fit(frame, ONE)
+    model.save(path)
+    back = gce.load(path).table_.columns[1].levels
+    assert back == model.table_.columns[1].levels == tuple(levels)
+    assert list(map(type, back)) == list(map(type, levels))
+
+
+def test_a_level_without_a_form_is_named(path):
+    frame = pd.DataFrame({"price": pd.Categorical([Decimal(1), Decimal(2)] * (N // 2))})
+    model = greedy(gce.GCERegressor).fit(frame, ONE)
+    with pytest.raises(ValueError, match=r"a level of column 'price' cannot go into a file \(Decimal"):
+        model.save(path)
 
 
 def test_a_table_that_says_nothing_comes_back(path):
@@ -291,6 +310,64 @@ def test_a_save_that_fails_leaves_the_old_file(path, monkeypatch):
             model.save(path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_model_of_two_fits_is_not_saved(path):
+    def interrupt(step):
+        if step.t == 3:
+            raise KeyboardInterrupt
+
+    model = greedy(gce.GCERegressor, callbacks=[interrupt])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, ONE)
+    with pytest.raises(NotFittedError):
+        model.save(path)
+    model.set_params(callbacks=None).fit(X, ONE).set_params(callbacks=[interrupt])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, 2 * ONE)
+    with pytest.raises(ValueError, match=r"the last fit was interrupted.*: fit it again"):
+        model.save(path)
+    assert not path.exists()
+    model.set_params(callbacks=None).fit(X, ONE).save(path)
+    pickle.loads(pickle.dumps(model)).save(path)
+
+
+def test_a_file_goes_where_a_link_leads_and_nowhere_but_into_a_file(path):
+    model = greedy(gce.GCERegressor).fit(X, ONE)
+    link, pipe = path.with_name("latest"), path.with_name("pipe")
+    path.write_text("old")
+    link.symlink_to(path)
+    model.save(link)
+    assert link.is_symlink()
+    assert_equal(model, gce.load(path))
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match="pipe' is there and is not a file"):
+        model.save(pipe)
+    with pytest.raises(ValueError, match="is there and is not a file"):
+        model.save(path.parent)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing' to write 'm\.safetensors' to"):
+        model.save(path.parent / "missing" / path.name)
+    assert pipe.is_fifo()
+    with pytest.raises(gce.ModelFileError, match="is not a file"):
+        gce.load(pipe)
+    assert sorted(path.parent.iterdir()) == sorted([link, path, pipe])
+
+
+def test_a_file_is_read_once(path, monkeypatch):
+    """Nothing can be put in its place after it was checked."""
+    model = greedy(gce.GCERegressor).fit(X, ONE)
+    model.save(path)
+    whole = Path.open
+
+    def swapped(self, *given):
+        file = whole(self, *given)
+        self.unlink()
+        return file
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", swapped)
+        back = gce.load(path)
+    assert_equal(model, back)
 
 
 def test_a_loaded_model_does_not_depend_on_its_file(path):

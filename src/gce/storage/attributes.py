@@ -134,14 +134,23 @@ def _restore_loss(parts: Parts) -> Loss:
 
 def _store_table(table: Table) -> Parts:
     meta, arrays = table.state()
+    for column in meta["columns"]:
+        try:
+            column["levels"] = values.encode(list(column["levels"]))
+        except values.OpaqueError as error:
+            raise ValueError(
+                f"a level of column {column['name']!r} cannot go into a file ({error}): fit with numbers or text "
+                "there, or keep the model with joblib.dump"
+            ) from error
     return Parts({"state": meta}, {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()})
 
 
 def _restore_table(parts: Parts) -> Table:
     state, dtypes = parts.within("state").meta, {tensor.dtype for tensor in parts.tensors.values()}
     for column in state["columns"]:
-        levels = column["levels"]
-        if not isinstance(column["name"], str) or not _typed("object", levels) or len(set(levels)) != len(levels):
+        column["levels"] = levels = values.decode(column["levels"])
+        sound = isinstance(column["name"], str) and isinstance(levels, list) and _typed("object", levels)
+        if not sound or len(set(levels)) != len(levels):
             raise ValueError("a column of the table must have a name and levels that differ")
     if not dtypes <= {torch.float64, torch.int64}:
         raise ValueError("the table's arrays are of other types than a fit leaves")
@@ -164,6 +173,6 @@ FITTED = {
     "_seed": Codec(_store_value, lambda parts: parts.integer("value", 0, 2**256)),
     "_one_dimensional": Codec(_store_value, lambda parts: parts.flag("value")),
 }
-#: What each model must have of it, and each regressor and classifier beside.
+#: What each model must have of it, and each regressor or classifier, and no other, beside.
 ALWAYS = {"n_features_in_", "n_samples_fit_", "table_", "loss_", "offset_", "bound_", "_seed"}
 REGRESSOR, CLASSIFIER = {"residuals_", "_one_dimensional"}, {"classes_", "temperature_"}

@@ -31,11 +31,15 @@ def save(model: Any, path: str | Path) -> None:
     Raises
     ------
     ValueError
-        A member, the loss or the model's class is not gce's own.
+        A member, the loss or the model's class is not gce's own, or its last fit did not come to its end.
     """
-    check_is_fitted(model)
+    check_is_fitted(model, "ensemble_")
     kind = type(model)
     fit = getattr(model, "_fit", None)
+    if fit is not None and fit.history != model.history_:
+        raise ValueError(
+            "the last fit was interrupted, and the model is partly of that and partly of the one before: fit it again"
+        )
     foreign = first_foreign(model.ensemble_.parts if fit is None else fit.atoms)
     if kind.__module__ != "gce.estimators":
         foreign = f"a {kind.__name__}"
@@ -115,16 +119,18 @@ def _estimator(parts: Parts, kinds: Mapping[str, type[Any]]) -> Any:
     parameters = {name: values.decode(value) for name, value in given.items()}
     # the one parameter that predictions look at
     jobs = parameters.get("n_jobs")
-    if isinstance(jobs, bool) or not (jobs is None or isinstance(jobs, int)):
-        raise ValueError("'n_jobs' must be an integer or null")
+    if isinstance(jobs, bool) or not (jobs is None or isinstance(jobs, int)) or jobs == 0:
+        raise ValueError("'n_jobs' must be an integer other than 0, or null")
     return kind(**parameters)
 
 
 def _check(model: Any, fitted: dict[str, Any]) -> None:
     """Refuse attributes that no fit of this model leaves."""
-    needed = attributes.ALWAYS | (attributes.CLASSIFIER if is_classifier(model) else attributes.REGRESSOR)
-    if missing := needed - fitted.keys():
-        raise ValueError(f"{sorted(missing)[0]!r} is missing")
+    own, others = attributes.REGRESSOR, attributes.CLASSIFIER
+    if is_classifier(model):
+        own, others = others, own
+    if wrong := (attributes.ALWAYS | own) - fitted.keys() or others & fitted.keys():
+        raise ValueError(f"{sorted(wrong)[0]!r} is missing, or not of this kind of model")
     outputs, columns = len(fitted["offset_"]), fitted["n_features_in_"]
     score = torch.zeros(1, outputs, dtype=torch.float64)
     answers = len(fitted["classes_"]) if is_classifier(model) else outputs
