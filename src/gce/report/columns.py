@@ -32,7 +32,7 @@ def section(trial: Trial) -> Section:
         note += f" The first {len(rows)} of {len(sheet.names):,} columns."
     if "not in the fit" in head:
         note += " Not in the fit: values that were rare or absent there, and share one code."
-    lead = f"{counted(trial.rows, 'row')} this page was made on, column by column."
+    lead = f"The {counted(trial.rows, 'row')} this page was made on, column by column."
     cards = [card("Columns", tag("div", body, data_chart="columns"), note=note, wide=True)]
     return Section("data", "Data", lead, cards)
 
