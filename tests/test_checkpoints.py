@@ -274,6 +274,11 @@ def test_damage_is_named(folder, tmp_path):
     assert "round-000003.safetensors' is not a safetensors file, or is cut off" in refusal()
     third.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
     assert "round-000003.safetensors' was altered or damaged" in refusal()
+    third.write_bytes(raw)
+    meta, tensors = container.read(third)
+    for members in (5, [], [0, 9], [[0]]):
+        container.write(third, {**meta, "standing": {**meta["standing"], "members": members}}, tensors)
+        assert "round-000003.safetensors' is no part of this checkpoint" in refusal()
     third.write_bytes((folder / "round-000002.safetensors").read_bytes())
     assert "round-000003.safetensors' is no part of this checkpoint (the tensor 'weights' must be" in refusal()
     third.write_bytes((tmp_path / "other" / third.name).read_bytes())

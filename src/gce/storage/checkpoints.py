@@ -100,10 +100,7 @@ class Checkpoint:
                 (news,) = courses.restore(parts, self._members, sequel.slots, inputs, bound)
                 sequel.check(news)
                 course.append(news)
-                about = parts.within("standing")
-                standing = Standing(
-                    about.meta["members"], about.integer("cache_bytes", 0, 2**62), about.integer("cached"), None
-                )
+                standing = _standing(parts.within("standing"), news)
         if standing is not None and standing.cached == 0:
             standing = replace(standing, pred=self._predictions(len(course), len(standing.members), len(bound)))
         return course, standing
@@ -152,6 +149,14 @@ class Checkpoint:
         if parts.meta.get("of") != self._name:
             raise ValueError("it belongs to another fit")
         return parts
+
+
+def _standing(parts: Parts, news: Round) -> Standing:
+    """How an active set stood after a round, predictions aside."""
+    members = parts.meta.get("members")
+    if not isinstance(members, list) or not members or not set(members) <= set(news.members):
+        raise ValueError("members go on that did not run")
+    return Standing(members, parts.integer("cache_bytes", 0, 2**62), parts.integer("cached"), None)
 
 
 @contextmanager
