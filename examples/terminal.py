@@ -1,14 +1,16 @@
-"""The picture of the command line in the README: real commands, their real output, drawn by rich.
+"""The outputs in docs/cli.md and the picture of the command line, made anew: real commands, their real output.
 
-    python examples/terminal.py [docs/images/cli.svg]
+    python examples/terminal.py
 
-Everything is made anew in a temporary folder; progress bars, which are gone when a command ends, are not in it.
+In a fenced block of docs/cli.md every line that begins with "$ " is run, and what follows it is replaced. Bars, which
+are gone when a command ends, are in neither. Leave the machine alone meanwhile: seconds are printed.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,33 +19,55 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+HERE = Path(__file__).parents[1]
+PAGE, PICTURE = HERE / "docs" / "cli.md", HERE / "docs" / "images" / "cli.svg"
 WIDTH = 92
-COMMANDS = [
-    "gce fit train.csv --target leaves --test test.csv --out m.safetensors --report r.html",
-    "gce predict m.safetensors test.csv --proba | head -4",
-    "gce compare train.csv --target leaves --test test.csv",
-]
+DRAWN = ("gce fit", "gce inspect", "gce predict m.safetensors test.csv --proba")
 
 
 def output(command: str, folder: str) -> str:
     # as on a terminal of that width
     environment = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(WIDTH)}
     # the command of this interpreter, wherever it is installed
-    line = command.replace("gce ", f"{sys.executable} -m gce ", 1)
-    done = subprocess.run(["bash", "-c", line], cwd=folder, env=environment, stdout=subprocess.PIPE, check=True)
-    return done.stdout.decode()
+    line = re.sub(r"(^|\| )gce ", rf"\1{sys.executable} -m gce ", command)
+    done = subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{command}: {done.stderr.decode()}")
+    return done.stdout.decode().rstrip()
+
+
+def refreshed(page: str, outputs: dict[str, str]) -> str:
+    """The page with each command's output after it."""
+
+    def block(found: re.Match[str]) -> str:
+        lines = [line[2:] for line in found[1].splitlines() if line.startswith("$ ")]
+        told = (f"$ {line}\n" + "\n".join(row.rstrip() for row in outputs[line].splitlines()) for line in lines)
+        return "```\n" + "\n".join(told) + "\n```\n"
+
+    return re.sub(r"```\n(\$ .*?)```\n", block, page, flags=re.S)
+
+
+def drawn(outputs: dict[str, str]) -> str:
+    """An SVG picture of some commands."""
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    for command, text in outputs.items():
+        if command.startswith(DRAWN):
+            console.print(Text(f"$ {command}", style="bold cyan"))
+            console.print(Text.from_ansi(text + "\n"))
+    # a picture fetches nothing: the reader's own monospaced font will do
+    return re.sub(r"@font-face \{.*?\}", "", console.export_svg(title="gce"), flags=re.S)
 
 
 def main() -> None:
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/images/cli.svg")
-    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    page = PAGE.read_text()
+    commands = [line[2:] for block in re.findall(r"```\n(\$ .*?)```", page, re.S) for line in block.splitlines()
+                if line.startswith("$ ")]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, str(Path(__file__).with_name("make_table.py")), folder], check=True)
-        for number, command in enumerate(COMMANDS):
-            console.print(Text(("\n" if number else "") + f"$ {command}", style="bold cyan"))
-            console.print(Text.from_ansi(output(command, folder)))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(console.export_svg(title="gce"))
+        outputs = {command: output(command, folder) for command in commands}
+    plain = {command: Text.from_ansi(text).plain for command, text in outputs.items()}
+    PAGE.write_text(refreshed(page, plain))
+    PICTURE.write_text(drawn(outputs))
 
 
 if __name__ == "__main__":

@@ -155,6 +155,8 @@ def test_a_time_limit_is_told(folder):
         (["fit", "{}/train.csv", "-t", "lable"], 1, "did you mean 'label'?"),
         (["fit", "{}/train.csv", "-t", "flag"], 1, "the target 'flag' is missing in"),
         (["fit", "{}/dates.csv", "-t", "label"], 1, "column 'day' holds dates"),
+        (["fit", "{}/train.csv", "-t", "label", "--out", "{}"], 1, ": Is a directory"),
+        (["fit", "{}/train.csv", "-t", "label", "--categorical", "knid"], 1, "'knid'"),
         (["fit", "{}/train.csv"], 2, "--target"),
         (["fit", "{}/train.csv", "-t", "label", "--set", "max_atom=3"], 2, "did you mean 'max_atoms'?"),
         (["fit", "{}/train.csv", "-t", "label", "--set", "max_atoms"], 2, "not of the form name=value"),

@@ -49,6 +49,8 @@ def compare(
 
     Those of --test, or a fifth of the table. --time-limit is for GCE alone. Ctrl-C shows those that are done.
     """
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
     columns = Columns(target, drop=tuple(drop or ()))
     rows, judged = load(train, test, columns, missing or (), drop_missing_target)
     chosen, reason = settle(task, rows.y)
@@ -57,7 +59,7 @@ def compare(
         rows, judged = _split(rows, seed)
     contest = Contest(chosen, rows, judged, tuple(categorical or ()), seed)
     ours = {"time_limit": time_limit, "device": device, "verbose": False if quiet else "auto"}
-    entries, interrupted = _run(contest, ours)
+    entries, interrupted = _run(contest, ours, Console(file=sys.stderr, quiet=quiet))
     standings = Standings(chosen, entries)
     absent = [peer.package for peer in PEERS if not peer.installed]
     result = {
@@ -73,7 +75,7 @@ def compare(
         "models": [entry.as_dict() for entry in entries],
         "not_installed": absent,
     }
-    title = f"{rows.file}, {counted(len(rows), 'row')}; {on}, {counted(len(judged), 'row')}"
+    title = f"{target!r} of {rows.file}, {counted(len(rows), 'row')}; {on}, {counted(len(judged), 'row')}"
     files = [] if out is None else _write(out, title, standings, result)
     if json:
         sys.stdout.write(json_of(result))
@@ -91,10 +93,9 @@ def _split(rows: Rows, seed: int) -> tuple[Rows, Rows]:
     return rows.taken(order[:cut]), rows.taken(order[cut:])
 
 
-def _run(contest: Contest, options: dict[str, Any]) -> tuple[list[Entry], bool]:
+def _run(contest: Contest, options: dict[str, Any], console: Console) -> tuple[list[Entry], bool]:
     """Everybody's entries, and whether Ctrl-C cut them short."""
     entries: list[Entry] = []
-    console = Console(file=sys.stderr)
     try:
         entries.append(contest.ours(**options))
         for peer in PEERS:
@@ -111,7 +112,6 @@ def _run(contest: Contest, options: dict[str, Any]) -> tuple[list[Entry], bool]:
 
 def _write(folder: Path, title: str, standings: Standings, result: dict[str, Any]) -> list[Path]:
     """The table, the numbers and, where there is matplotlib, the picture."""
-    folder.mkdir(parents=True, exist_ok=True)
     table, numbers, picture = (folder / f"compare.{suffix}" for suffix in ("md", "json", "png"))
     table.write_text(f"{title}\n\n{standings.markdown()}\n", encoding="utf-8")
     numbers.write_text(json_of(result), encoding="utf-8")

@@ -11,6 +11,7 @@ from rich.markup import escape
 from gce.cli import options
 from gce.cli.models import load_model
 from gce.cli.rendering import show, size
+from gce.cli.writing import make_room
 
 
 def export(
@@ -19,6 +20,6 @@ def export(
     debug: options.Debug = False,
 ) -> None:
     """Write a model as one ONNX graph, its encoder included, for runtimes that know no Python."""
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_room(out)
     load_model(model).to_onnx(out)
     show(escape(f"{out} ({size(out.stat().st_size)})"))

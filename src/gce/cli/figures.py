@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,5 +77,9 @@ def of_held_out(model: Any, task: Task) -> dict[str, float]:
         return of_numbers(np.zeros(()), model.residuals_[:, 0]) if len(model.residuals_) else {}
     if model.scoring is not None or model.loss != "auto" or model.history_[-1]["validation"] is None:
         return {}
-    best = np.min([entry["members"]["validation"] for entry in model.history_], axis=0)
-    return {"log_loss": float(best.mean())}
+    return {"log_loss": best_validation(model.history_)}
+
+
+def best_validation(history: Sequence[Mapping[str, Any]]) -> float:
+    """What the members' best rounds reached, each on the rows it held out, on average."""
+    return float(np.min([entry["members"]["validation"] for entry in history], axis=0).mean())

@@ -18,6 +18,7 @@ from gce.cli.interrupting import Interruption
 from gce.cli.rendering import counted, grid, json_of, show, size, warn
 from gce.cli.rows import Columns, Rows, load
 from gce.cli.tasks import Task, settle, values
+from gce.cli.writing import make_room
 from gce.estimators import GCEClassifier, GCERegressor
 
 
@@ -51,7 +52,7 @@ def fit(
     """
     for path in (out, report):
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_room(path)
     columns = Columns(target, weights, groups, tuple(drop or ()))
     rows, judged = load(train, test, columns, missing or (), drop_missing_target)
     chosen, reason = settle(task, rows.y)
@@ -149,4 +150,5 @@ def _summary(result: dict[str, Any], task: Task) -> list[RenderableType]:
     lines = [(figure.title, figure(judged[figure.key])) for figure in figures.known(task) if figure.key in judged]
     files = [(name, path, size(Path(path).stat().st_size)) for name, path in result["files"].items()]
     kept = grid(files) if files else "[dim]nothing kept: --out m.safetensors keeps the model[/dim]"
-    return [f"{why[result['stopped']]} {result['seconds']:.1f} s: {parts}", escape(on), grid(lines), kept]
+    course = f"{why[result['stopped']]} {result['seconds']:.1f} s: {parts}"
+    return [course, "", escape(on), grid(lines), "", kept]

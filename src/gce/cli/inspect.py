@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rich.box import ROUNDED
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 from sklearn.base import is_classifier
 
 from gce.cli import options
+from gce.cli.figures import best_validation
 from gce.cli.models import load_model
 from gce.cli.rendering import counted, grid, json_of, show, size
 from gce.storage import container
@@ -75,8 +77,8 @@ def _course(history: list[dict[str, Any]]) -> dict[str, Any]:
     course = {"rounds" if "t" in last else "epochs": len(history), "seconds": last["seconds"]}
     course |= {"members": len(last["members"]["risk"]), "risk": {"first": first["risk"], "last": last["risk"]}}
     if last["validation"] is not None:
-        best = min(entry["validation"] for entry in history)
-        course["validation"] = {"first": first["validation"], "best": best, "last": last["validation"]}
+        watched = {"first": first["validation"], "best": best_validation(history), "last": last["validation"]}
+        course["validation"] = watched
     return course | {name: last[name] for name in ("gap", "gap_lower") if name in last}
 
 
@@ -101,7 +103,7 @@ def _summary(found: dict[str, Any]) -> list[RenderableType]:
         ("fit", f"{counted(course[unit], unit[:-1])} in {course['seconds']:.1f} s"),
         *((name, _stages(course[name])) for name in ("risk", "validation") if name in course),
     ]
-    return [grid(lines), _columns(found["columns"])]
+    return [grid(lines), "", _columns(found["columns"])]
 
 
 def _temperature(found: dict[str, Any]) -> str:
@@ -113,7 +115,7 @@ def _stages(values: dict[str, float]) -> str:
 
 
 def _columns(columns: list[dict[str, Any]]) -> Table:
-    table = Table()
+    table = Table(box=ROUNDED)
     for head in ("column", "kind", "levels"):
         table.add_column(head, overflow="fold")
     for column in columns:

@@ -14,7 +14,7 @@ from gce.cli import options
 from gce.cli.failures import DataError
 from gce.cli.models import given_to, load_model, names_of, read_like
 from gce.cli.rows import alike
-from gce.cli.writing import check_suffix, write_table
+from gce.cli.writing import check_table_file, write_table
 
 _STDOUT = Path("-")
 
@@ -38,7 +38,7 @@ def predict(
 
     The column `prediction` comes first; --proba adds `probability_CLASS`, --interval adds `lower` and `upper`.
     """
-    check_suffix(out)
+    check_table_file(out)
     if interval is not None and not 0 < interval < 1:
         raise typer.BadParameter(f"coverage must be between 0 and 1, got {interval:g}", param_hint="--interval")
     fitted = load_model(model, device)

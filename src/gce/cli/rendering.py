@@ -72,9 +72,9 @@ def some(names: list[str], most: int = 8) -> str:
 
 
 def grid(rows: Sequence[Sequence[str]]) -> Table:
-    """Short lines under each other, without a frame; the last column to the right."""
+    """Short lines under each other, a label and what it says, without a frame."""
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold")
-    for row in rows:
-        table.add_row("", *map(escape, row))
+    table.add_column(style="cyan")
+    for label, *cells in rows:
+        table.add_row(f"  {escape(label)}", *map(escape, cells))
     return table

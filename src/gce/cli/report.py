@@ -14,6 +14,7 @@ from gce.cli.models import given_to, load_model, names_of, read_like
 from gce.cli.rendering import show, size
 from gce.cli.rows import Columns, held_out_rows
 from gce.cli.tasks import Task, values
+from gce.cli.writing import make_room
 
 
 def report(
@@ -27,7 +28,7 @@ def report(
     debug: options.Debug = False,
 ) -> None:
     """Write a page about a model and how it does on a table: one HTML file that needs no network."""
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_room(out)
     fitted = load_model(model, device)
     frame = read_like(fitted, rows, missing or ())
     like = [name for name in names_of(fitted, frame) if name != target]

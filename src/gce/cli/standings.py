@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.box import ROUNDED
 from rich.table import Table
 
 from gce.cli import figures
@@ -36,7 +37,7 @@ class Standings:
 
     def table(self) -> Table:
         """For a terminal."""
-        table = Table()
+        table = Table(box=ROUNDED)
         for head in self._heads():
             table.add_column(head, justify="left" if head == "model" else "right")
         for entry in self.entries:

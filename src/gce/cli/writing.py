@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from errno import EACCES, EISDIR
+from os import W_OK, access, strerror
 from pathlib import Path
 
 import polars as pl
@@ -21,10 +23,22 @@ _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
 _ROWS_AT_ONCE = 8192
 
 
-def check_suffix(path: Path) -> None:
+def make_room(path: Path) -> None:
+    """Make the folder of a file that will be written, and refuse what cannot be one before any work is done."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise IsADirectoryError(EISDIR, strerror(EISDIR), str(path))
+    if not access(path if path.exists() else path.parent, W_OK):
+        raise PermissionError(EACCES, strerror(EACCES), str(path))
+
+
+def check_table_file(path: Path) -> None:
     """Refuse a name that says nothing about the format, before any work is done."""
-    if str(path) != "-" and path.suffix.lower() not in _WRITERS:
+    if str(path) == "-":
+        return
+    if path.suffix.lower() not in _WRITERS:
         raise typer.BadParameter(f"{str(path)!r} must end in one of {', '.join(_WRITERS)}", param_hint="--out")
+    make_room(path)
 
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:
@@ -33,5 +47,4 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
         for number, part in enumerate(frame.iter_slices(_ROWS_AT_ONCE)):
             sys.stdout.write(part.write_csv(include_header=number == 0))
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
     _WRITERS[path.suffix.lower()](frame, path)
