@@ -68,6 +68,11 @@ def test_cells_that_mean_missing_are_what_the_user_says(tmp_path):
     assert read_table(path, missing=["n/a"]).to_dict(as_series=False) == {"a": [1, None], "b": ["x", None]}
 
 
+def test_decimal_commas_between_semicolons_are_numbers(tmp_path):
+    frame = read_table(csv(tmp_path, "a;b;c\n1,5;x,y;1\n-2,25;;2\n"))
+    assert frame.to_dict(as_series=False) == {"a": [1.5, -2.25], "b": ["x,y", None], "c": [1, 2]}
+
+
 def test_text_stays_text_where_it_is_asked_for(tmp_path):
     assert read_table(csv(tmp_path, "zip,n\n01234,1\n"), text=["zip"]).rows() == [("01234", 1)]
     assert read_table(csv(tmp_path, "zip, n\n 01234, 1\n"), text=["zip"]).rows() == [("01234", 1)]

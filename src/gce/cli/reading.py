@@ -78,7 +78,8 @@ def _read_csv(source: Source, head: bytes, missing: Sequence[str], text: Collect
         schema_overrides={name: pl.String for name in names if name.strip() in text},
     )
     frame = frame.rename({name: name.strip() for name in frame.columns})
-    return frame.with_columns(_trimmed(column, missing, text) for column in frame if column.dtype == pl.String)
+    words = [_trimmed(column, missing) for column in frame if column.dtype == pl.String]
+    return frame.with_columns(word if word.name in text else _number(word, separator) for word in words)
 
 
 def _separator(head: bytes) -> str:
@@ -87,13 +88,16 @@ def _separator(head: bytes) -> str:
     return max(_SEPARATORS, key=lambda mark: max((len(row) for row in csv.reader(lines, delimiter=mark)), default=0))
 
 
-def _trimmed(column: pl.Series, missing: Sequence[str], text: Collection[str]) -> pl.Series:
-    """A text column without blanks around its cells; a number where that is what the blanks hid."""
+def _trimmed(column: pl.Series, missing: Sequence[str]) -> pl.Series:
+    """A text column without blanks around its cells."""
     trimmed = column.str.strip_chars()
-    if trimmed.equals(column, null_equal=True):
-        return column
-    trimmed = trimmed.set(trimmed.is_in(["", *missing]), None)
-    if column.name in text:
-        return trimmed
-    numbers = (trimmed.cast(kind, strict=False) for kind in (pl.Int64, pl.Float64))
-    return next((number for number in numbers if number.null_count() == trimmed.null_count()), trimmed)
+    return trimmed.set(trimmed.is_in(["", *missing]), None)
+
+
+def _number(column: pl.Series, separator: str) -> pl.Series:
+    """The numbers that blanks or decimal commas hid, where all of a text column is such; else the column."""
+    # who separates by semicolons writes decimals with commas
+    plain = column if separator == "," else column.str.replace(",", ".", literal=True)
+    numbers = (plain.cast(kind, strict=False) for kind in (pl.Int64, pl.Float64))
+    known = len(column) - column.null_count()
+    return next((number for number in numbers if len(number) - number.null_count() == known > 0), column)
