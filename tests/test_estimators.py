@@ -13,6 +13,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_classification, make_regression
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss, make_scorer, mean_absolute_error
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
@@ -299,3 +300,18 @@ def test_a_gpu_gives_the_same_model_to_rounding(numbers):
     X, y = numbers
     cpu, gpu = (GCERegressor(cv=2, device=device, **{**FAST, "max_atoms": 3}).fit(X, y) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu.predict(X), cpu.predict(X), rtol=1e-5)
+
+
+def test_a_fit_that_breaks_off_leaves_no_old_ensemble_behind(numbers):
+    X, y = numbers
+
+    def stop(step):
+        raise KeyboardInterrupt
+
+    model = GCERegressor(**FAST).fit(X, y)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(callbacks=[stop]).fit(X * 100, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    with pytest.raises(ValueError, match="callbacks must be a list of callables"):
+        GCERegressor(callbacks=stop, **FAST).fit(X, y)

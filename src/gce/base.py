@@ -195,6 +195,10 @@ class ConvexModel(Writing, Support, BaseEstimator):
         if len(kept) == 0:
             raise ValueError("all sample weights are zero: there is no row to fit")
         sheet, weight = sheet.take(kept), weight[kept]
+        if not way.resume:
+            # a fit that breaks off must not leave an old ensemble behind a new table
+            for name in ("ensemble_", "_fit"):
+                vars(self).pop(name, None)
         schema = self.table_.schema if way.resume else Schema.learn(sheet, weight, self.categorical_features)
         X, (target, codes) = schema.code(sheet), self._encode_y(y[kept])
         validation = self._check_validation(schema, *validation_rows)
@@ -346,6 +350,9 @@ class ConvexModel(Writing, Support, BaseEstimator):
         raise NotImplementedError
 
     # Predicting.
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "ensemble_")
 
     def _checked(self, X: Any) -> Matrix:
         check_is_fitted(self)

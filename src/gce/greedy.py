@@ -213,7 +213,7 @@ class GreedyConvexEnsemble(ConvexModel):
         asks = type(method.algorithm).asks is Algorithm.asks
         task.begin(int(min(max_iter, max_calls)) if asks else max_iter)
         with ExitStack() as stack:
-            watchers: list[Callback] = [*clock, *(self.callbacks or ()), Log()]
+            watchers: list[Callback] = [*clock, *self._own_callbacks(), Log()]
             if task.watched:
                 watchers.append(stack.enter_context(task.rounds(partial(self._fitted, problem))))
             if self._shows_progress():
@@ -238,6 +238,12 @@ class GreedyConvexEnsemble(ConvexModel):
             "n_iter_": self._fit.rounds,
             "ensemble_": self._fit.ensemble(problem.offset, problem.bound),
         }
+
+    def _own_callbacks(self) -> list[Callback]:
+        given = [] if self.callbacks is None else self.callbacks
+        if not isinstance(given, Iterable):
+            raise ValueError(f"callbacks must be a list of callables, got {given!r}: write [{given!r}]")
+        return list(given)
 
     def _shows_progress(self) -> bool:
         if self.verbose == "auto":
