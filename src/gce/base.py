@@ -198,7 +198,7 @@ class ConvexModel(Writing, Support, BaseEstimator):
         if not way.resume:
             # a fit that breaks off must not leave an old ensemble behind a new table
             for name in ("ensemble_", "_fit"):
-                vars(self).pop(name, None)
+                self.__dict__.pop(name, None)
         schema = self.table_.schema if way.resume else Schema.learn(sheet, weight, self.categorical_features)
         X, (target, codes) = schema.code(sheet), self._encode_y(y[kept])
         validation = self._check_validation(schema, *validation_rows)
