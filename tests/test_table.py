@@ -87,6 +87,16 @@ def test_weighted_rows_are_encoded_as_repeated_rows(seed):
     np.testing.assert_allclose(weighted.transform(coded), repeated.transform(coded), rtol=1e-9, atol=1e-9)
 
 
+def test_the_unit_of_a_column_does_not_matter():
+    X = np.random.default_rng(0).normal(2, 1, (40, 2))
+    for scale in ("each", "common", "robust"):
+        plain = Standardizer.fit(X, np.ones(40), 4.0, scale).transform(X)
+        for unit in (1e-30, 1e-12, 1e30):
+            np.testing.assert_allclose(
+                Standardizer.fit(X * unit, np.ones(40), 4.0, scale).transform(X * unit), plain, rtol=1e-9, atol=1e-12
+            )
+
+
 def test_constant_columns_are_centred_and_far_values_drawn_in():
     X = np.c_[np.full(5, 0.1 + 1e6), [0.0, 1, 2, 3, 1e9]]
     table = Standardizer.fit(X, np.ones(5), 4.0, "each")
@@ -182,6 +192,29 @@ def test_rare_levels_share_a_code_with_unseen_ones():
     assert np.mean(coded[:, 0] == -1) > 0.5
 
 
+@pytest.mark.parametrize("second", [None, "frequent"])
+def test_rare_levels_beside_one_other_state(second):
+    """What the rows of the fit were in, and what none was in, are told apart; flags of the former have mean 0."""
+    values = np.array([second] * 5990 + [f"rare{i}" for i in range(10)], dtype=object)
+    table, coded = learned(pd.DataFrame({"id": values}))
+    inputs = table.transform(coded)
+    np.testing.assert_allclose(inputs.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.ptp(inputs, axis=0), 1)
+    new = table.transform(table.coded(read(pd.DataFrame({"id": ["never seen", None]}, dtype=object))))
+    np.testing.assert_array_equal(new[0], inputs[-1])
+    np.testing.assert_array_equal(new[1], inputs[0] if second is None else 0.0)
+
+
+def test_objects_are_read_to_the_end():
+    """Libraries guess the type of Python objects from the first hundred."""
+    late = {"boolean": [None] * 150 + [True, False], "number": [None] * 150 + [1, 2.5], "text": ["a"] * 150 + [None, 1]}
+    sheet = read(pd.DataFrame({name: pd.Series(late[name], dtype=object) for name in ("boolean", "number")}))
+    assert sheet.kinds == ("boolean", "number")
+    assert [column[150:].tolist() for column in sheet.columns] == [[1, 0], [1, 2.5]]
+    with pytest.raises(TypeError, match=r"'text' mixes text \('a'\) and numbers \(1\)"):
+        read(pd.DataFrame({"text": pd.Series(late["text"], dtype=object)}))
+
+
 def test_categories_by_name_place_and_mask():
     X = np.c_[np.tile([1.0, 2.0, 5.0], 8), np.arange(24.0)]
     for chosen in ([0], ["x0"], [True, False]):
@@ -220,6 +253,8 @@ REFUSED = {
     "no column": (pd.DataFrame(index=range(6)), r"0 feature\(s\): at least 1 of each is needed"),
     "no row": (pd.DataFrame({"a": pd.Series([], dtype=object)}), r"0 sample\(s\) and 1 feature"),
     "infinity": (pd.DataFrame({"a": [np.inf] * 6, "b": ["x"] * 6}), "'a' contains infinity"),
+    "long integers": (pd.DataFrame({"a": [10**400] * 6}, dtype=object), "'a' holds an integer beyond float64's range"),
+    "intervals": (pd.DataFrame({"a": pd.cut(np.arange(6), 2)}), r"'a' holds Interval.* column.astype\(str\)"),
     "dicts": (np.array([[{}, 1]] * 6, dtype=object), "argument must be a string, a number or a boolean"),
 }
 

@@ -56,7 +56,7 @@ class Standardizer:
         loud as the most telling one. ``"auto"`` is common where many columns look measured in one unit, else robust.
         """
         mean, spread = _moments(X, weight)
-        varies = spread > 1e-9 * np.maximum(1.0, np.abs(mean))
+        varies = spread > 1e-9 * np.abs(mean)  # less is rounding, whatever the unit
         if varies.any() and (scale == "common" or (scale == "auto" and share_a_unit(_ranges(X, varies)))):
             return cls(mean, np.full_like(mean, np.sqrt(np.square(spread[varies]).mean())), clip)
         spread = np.where(varies, spread, 1.0)

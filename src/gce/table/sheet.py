@@ -132,13 +132,12 @@ def _of_series(name: str, series: Any) -> tuple[Kind, Array | Values]:
     if dtype.is_numeric():
         as_floats = series if isinstance(dtype, nw.Float64) else series.cast(nw.Float64)
         return "number", np.asarray(as_floats.to_numpy(), dtype=np.float64)
-    if isinstance(dtype, nw.String):
-        text = np.empty(len(series), dtype=object)
-        text[:] = [value if isinstance(value, str) else None for value in series.to_list()]
-        return "category", text
-    if isinstance(dtype, nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
+    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
         values = np.empty(len(series), dtype=object)
         values[:] = series.to_list()
+        # of Python objects narwhals looks at a hundred before it says that they are text
+        if isinstance(dtype, nw.String) and all(isinstance(v, str) or _is_missing(v) for v in values):
+            return "category", _gaps_as_none(values)
         kind, column = _of_values(name, values)
         if isinstance(dtype, nw.Categorical | nw.Enum):
             return "category", _gaps_as_none(values)
@@ -184,7 +183,12 @@ def _of_values(name: str, values: Values) -> tuple[Kind, Array | Values]:
     known = [value for value in column if value is not None]
     groups = {_group(name, value) for value in set(map(type, known)) for value in [_first(known, value)]}
     if groups <= {"number", "boolean"}:
-        numbers = np.array([np.nan if value is None else float(value) for value in column])
+        try:
+            numbers = np.array([np.nan if value is None else float(value) for value in column])
+        except OverflowError as error:
+            raise ValueError(
+                f"column {name!r} holds an integer beyond float64's range: make it text or scale it"
+            ) from error
         return ("boolean" if groups == {"boolean"} else "number"), numbers
     if len(groups) > 1:
         text, other = (next(v for v in known if isinstance(v, str) is wanted) for wanted in (True, False))
@@ -210,7 +214,7 @@ def _group(name: str, value: Any) -> str:
         return "number"
     raise TypeError(
         f"column {name!r} holds {value!r} of type {type(value).__name__}: argument must be a string, a number or "
-        "a boolean"
+        "a boolean; for categories make it text, for instance with column.astype(str)"
     )
 
 
