@@ -6,7 +6,7 @@ import sklearn
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import log_loss
+from sklearn.base import clone
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -15,8 +15,9 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
+import gce.tasks
 from gce import GCEClassifier, GCERegressor, Neural, NGCEClassifier, NNRegressor, losses
-from gce.calibration import HeldOut, best_temperature, residual_range, spread_residuals
+from gce.calibration import HeldOut, best_temperature, hedged, residual_range, spread_residuals
 from gce.members import Rows, splits_for
 
 FAST = {"basis": Neural(hidden=4, max_epochs=10), "max_atoms": 4, "random_state": 0}
@@ -69,12 +70,52 @@ def test_the_temperature_is_that_of_out_of_fold_rows(y):
 def test_given_validation_rows_set_the_temperature():
     kind = GCEClassifier(**FAST)
     model = kind.fit(X[:80], CLASSES[:80], X_val=X[80:], y_val=CLASSES[80:])
-    own = log_loss(CLASSES[80:], model.predict_proba(X[80:]))
-    for t in (0.98, 1.02):
-        other = model.loss_.predict(model._scores(X[80:]) / (t * model.temperature_)).numpy()
-        assert log_loss(CLASSES[80:], other) >= own
+    y = hedged(torch.from_numpy(model._encode_y_val(CLASSES[80:])), 40)
+    assert y.sum() == pytest.approx(40)
+    values = [
+        float(model.loss_.value(model._scores(X[80:]) / (t * model.temperature_), y).sum()) for t in (0.98, 1, 1.02)
+    ]
+    assert np.argmin(values) == 1
     assert GCEClassifier(cv=None, validation_fraction=None, **FAST).fit(X, CLASSES).temperature_ == 1.0
     assert NGCEClassifier(n_atoms=3, hidden=3, max_epochs=5, random_state=0).fit(X, CLASSES).temperature_ > 0
+
+
+def test_rows_that_are_all_told_right_do_not_make_a_model_certain():
+    """Thirty of thirty say that the next one fails about once in thirty, not never."""
+    scores = torch.tensor([[4.0], [-4.0]], dtype=torch.float64).repeat(15, 1)
+    y = (scores > 0).double()
+    for n in (30, 10):
+        found = best_temperature(losses.Logistic(), HeldOut(scores[:n], y[:n], torch.ones(n).double()))
+        wrong = torch.sigmoid(torch.tensor(-4.0 / found, dtype=torch.float64))
+        assert float(wrong) == pytest.approx(0.5 / (n + 1), rel=1e-3)
+
+
+def test_rows_of_small_and_large_folds_count_alike():
+    rng = np.random.default_rng(4)
+    splits = [(np.arange(30, 120), np.arange(30)), (np.arange(30), np.arange(30, 120))]
+    weight = rng.uniform(0.5, 2, 120)
+    for kind, y, name in ((GCERegressor, NUMBERS, "spread_residuals"), (GCEClassifier, CLASSES, "best_temperature")):
+        with pytest.MonkeyPatch.context() as patch:
+            seen = []
+            own = getattr(gce.tasks, name)
+            patch.setattr(gce.tasks, name, lambda *given, own=own, seen=seen: seen.append(given[-1]) or own(*given))
+            kind(cv=splits, **FAST).fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(seen[0].weight, weight, rtol=1e-12)
+
+
+def test_weighted_residuals_cover_the_population_that_weights_describe():
+    """Held-out rows are drawn too often where residuals are small, and weighted back."""
+    rng = np.random.default_rng(0)
+    inside = []
+    for _ in range(400):
+        odd = rng.random(60) < 0.25  # half of all rows there are such
+        residual = torch.from_numpy(rng.normal(size=60) * np.where(odd, 3.0, 1.0))[:, None]
+        weight = torch.from_numpy(np.where(odd, 3.0, 1.0))
+        low, high = residual_range(spread_residuals(HeldOut(torch.zeros_like(residual), residual, weight)), 0.8)
+        new = rng.normal(size=200) * np.where(rng.random(200) < 0.5, 3.0, 1.0)
+        inside.append(np.mean((low[0] <= new) & (new <= high[0])))
+    assert np.mean(inside) >= 0.8 - 3 * np.std(inside) / 20
+    assert np.mean(inside) <= 0.83
 
 
 @given(seed=st.integers(0, 10**6), coverage=st.sampled_from([0.5, 0.8, 0.9, 0.95]))
@@ -132,6 +173,22 @@ def test_an_interval_needs_held_out_rows():
         model.predict_interval(X, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("given_", "words"),
+    [
+        ({"class_weight": [1, 2]}, r"class_weight must be 'balanced', a dict or None, got \[1, 2\]"),
+        ({"class_weight": "even"}, "class_weight must be 'balanced', a dict or None, got 'even'"),
+        ({"class_weight": {"none": 2}}, r"class_weight names \['none'\]"),
+        ({"class_weight": {"low": 0}}, "class weights must be positive numbers"),
+        ({"temperature": np.inf}, "temperature must be 'auto' or positive and finite, got inf"),
+        ({"temperature": 0}, "temperature must be 'auto' or positive"),
+    ],
+)
+def test_refused(given_, words):
+    with pytest.raises(ValueError, match=words):
+        GCEClassifier(**given_, **FAST).fit(X, CLASSES)
+
+
 def test_class_weights_are_sample_weights():
     factor = {"low": 3.0, "middle": 0.5, "high": 1.0}
     by_class = GCEClassifier(cv=3, class_weight=factor, **FAST).fit(X, CLASSES)
@@ -158,7 +215,7 @@ def test_groups_stay_whole(kind, y, splitter):
     np.testing.assert_array_equal(named.predict(X), listed.predict(X))
     for cv in ("auto", 3, None):
         codes = None if kind is GCERegressor else np.arange(120) % 3
-        rows = Rows(X, np.zeros((120, 1)), codes, np.ones(120), np.arange(120), groups)
+        rows = Rows(X, np.zeros((120, 1)), codes, np.ones(120), np.arange(120), groups, 120)
         for learn, test in splits_for(cv, 0.2, rows, 0):
             assert not set(groups[learn]) & set(groups[test])
             assert len(test) > 0
@@ -199,3 +256,19 @@ def test_a_member_alone_is_its_own_ensemble():
         assert float(one.weights.sum()) == pytest.approx(1, abs=1e-12)
     single = GCERegressor(cv=splits[:1], **FAST).fit(X, NUMBERS)
     assert np.abs(single.predict(X) - alone[0](rows).numpy()[:, 0]).max() < 1e-9
+
+
+def test_a_classifier_can_be_subclassed():
+    class Plain(GCEClassifier):
+        """Nothing of its own."""
+
+    class Own(GCEClassifier):
+        def __init__(self, *, max_atoms=2, temperature=1.0, extra=None):
+            super().__init__(max_atoms=max_atoms, temperature=temperature, basis=Neural(hidden=3, max_epochs=5))
+            self.extra = extra
+
+    assert Plain(class_weight="balanced").get_params() == GCEClassifier(class_weight="balanced").get_params()
+    assert clone(Own(extra=3)).get_params() == {"max_atoms": 2, "temperature": 1.0, "extra": 3}
+    assert len(Own().fit(X, CLASSES).history_) == 2
+    search = GridSearchCV(Plain(**FAST), {"class_weight": [None, "balanced", {"low": 9.0}]}, cv=2).fit(X, CLASSES)
+    assert search.best_estimator_.class_weight == search.best_params_["class_weight"]

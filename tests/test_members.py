@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold
 
 from gce import GCEClassifier, GCERegressor, Neural
 from gce.algorithms import ALGORITHMS
+from gce.members import from_splits
 from gce.streams import name_of_rows
 
 SMALL = {"basis": Neural(hidden=4, max_epochs=15), "max_atoms": 6, "random_state": 0}
@@ -59,6 +60,22 @@ def test_a_row_of_weight_zero_is_not_there(kind, cv):
     weighted = kind(cv=cv, **SMALL).fit(X, y, sample_weight=weight)
     without = kind(cv=cv, **SMALL).fit(X[some], y[some])
     assert torch.equal(raw(weighted, X[some]), raw(without, X[some]))
+
+
+def test_splits_as_indices_masks_and_repetitions():
+    X, y = table(GCERegressor)
+    weight = np.r_[np.zeros(5), np.ones(55)]
+    learn, test = np.arange(40), np.arange(40, 60)
+    expected = raw(GCERegressor(cv=[(learn, test)], **SMALL).fit(X, y, weight), X)
+    masks = np.arange(60) < 40, np.arange(60) >= 40
+    for split in (masks, (learn, np.arange(-20, 0)), (learn.tolist(), list(range(40, 60)))):
+        assert torch.equal(raw(GCERegressor(cv=[split], **SMALL).fit(X, y, weight), X), expected)
+    twice = from_splits(X, np.ones(60), [(np.r_[learn, learn[::2]], test)])
+    np.testing.assert_allclose(twice.train[0] * 60, np.r_[np.tile([2.0, 1.0], 20), np.zeros(20)])
+    assert (twice.held_out_total == 20).all()
+    for bad in ((learn, [60]), (learn, [-61]), (learn, [0.5]), (learn, masks[1][:-1]), (learn, [[1]])):
+        with pytest.raises(ValueError, match="cv must give indices of 60 rows or masks of that length, got"):
+            GCERegressor(cv=[bad], **SMALL).fit(X, y)
 
 
 @kinds

@@ -204,14 +204,14 @@ class ConvexModel(Writing, Support, BaseEstimator):
         validation = self._check_validation(schema, *validation_rows)
         weight = weight * self._factors(target, weight)
         seed = draw_seed(self.random_state) if way.seed is None else way.seed
-        rows = Rows(X, target, codes, weight, kept, self._check_groups(groups, len(y), kept))
+        rows = Rows(X, target, codes, weight, kept, self._check_groups(groups, len(y), kept), len(y))
         members, X_all, target_all = self._members(rows, seed, validation)
         with torch.no_grad(), torch_threads(self.n_jobs), limited(self.n_jobs):
             if not way.resume:
                 self._start(schema, rows, seed)
             problem, metric = self._problem(X_all, target_all, members, sample_weight is not None)
             way.learn(problem, metric, Streams(seed, members.names), task)
-            self._calibrate(self._held_out(problem))
+            self._calibrate(self._held_out(problem, members.held_out_total))
         task.end()
         return self
 
@@ -374,13 +374,15 @@ class ConvexModel(Writing, Support, BaseEstimator):
             blocks = (X[first : first + step] for first in range(0, len(X), step))
             return torch.cat([self.ensemble_(self._rows(block)) for block in blocks])
 
-    def _held_out(self, problem: Problem) -> HeldOut:
-        """Each member's raw scores on the rows it held out: what a model says about rows it did not learn from."""
+    def _held_out(self, problem: Problem, total: Array) -> HeldOut:
+        """Each member's raw scores on the rows it held out, with a total weight ``(M,)``: what a model says about rows
+        it did not learn from.
+        """
         parts = [HeldOut(*(t[:0] for t in (problem.y, problem.y, problem.held_out[0])))]
         for m, weight in enumerate(problem.held_out):
             rows = weight.nonzero().flatten()
             if len(rows):
                 member = self.ensemble_.of_member(m)
                 pred = torch.cat([member(problem.X[some]) for some in rows.split(_ROWS_AT_ONCE)])
-                parts.append(HeldOut(pred, problem.y[rows], weight[rows]))
+                parts.append(HeldOut(pred, problem.y[rows], weight[rows] * total[m]))
         return HeldOut(*(torch.cat(column) for column in zip(*parts, strict=True)))

@@ -28,15 +28,33 @@ class HeldOut(NamedTuple):
     weight: Tensor
 
 
+def effective_rows(weight: Array) -> int:
+    """How many rows of equal weight tell as much as rows of weights ``(h,)``: Kish's effective sample size."""
+    share = weight / weight.sum()
+    return round(1 / float(share @ share))
+
+
+def hedged(y: Tensor, rows: int) -> Tensor:
+    """Classes ``(h, k)`` as the averages of what was seen and one row more whose class nobody knows.
+
+    Platt's remedy (1999): a few rows that all happen to be told right would ask for a temperature of 0, and for
+    certainty about every new row.
+    """
+    unknown = 1 / max(y.shape[1], 2)
+    return (rows * y + unknown) / (rows + 1)
+
+
 def best_temperature(loss: Loss, rows: HeldOut) -> float:
     """The temperature that makes the held-out loss of ``pred / temperature`` least; 1 where none lowers it.
 
-    The loss is convex in ``1 / temperature``, so that a search on a bounded interval finds its least value.
+    Targets are hedged. The loss is convex in ``1 / temperature``, so that a search on a bounded interval finds its
+    least value.
     """
     share = rows.weight / rows.weight.sum()
+    y = hedged(rows.y, effective_rows(rows.weight.cpu().numpy()))
 
     def risk(inverse: float) -> float:
-        return float(share @ loss.value(rows.pred * inverse, rows.y))
+        return float(share @ loss.value(rows.pred * inverse, y))
 
     found = minimize_scalar(risk, bounds=(1 / _HOTTEST, 1 / _COLDEST), method="bounded", options={"xatol": 1e-6})
     plain = risk(1.0)
@@ -46,17 +64,20 @@ def best_temperature(loss: Loss, rows: HeldOut) -> float:
 def spread_residuals(rows: HeldOut) -> Array:
     """Sorted residuals ``y - pred`` of each output, ``(r, k)``: the weighted order statistics that intervals ask for.
 
-    Of more than ten thousand, evenly spread ones are kept, the outer ones always.
+    As many as rows of equal weight would be; of more than ten thousand, evenly spread ones.
     """
     residual = (rows.y - rows.pred).cpu().numpy()
+    if len(residual) == 0:
+        return residual
     weight = rows.weight.cpu().numpy()
-    kept = min(len(residual), _KEPT)
+    kept = min(effective_rows(weight), _KEPT)
     levels = np.arange(1, kept + 1) / kept
     columns = []
     for one in residual.T:
         order = np.argsort(one, kind="stable")
         reached = np.cumsum(weight[order]) / weight.sum()
-        columns.append(one[order][np.searchsorted(reached, levels - 1e-12).clip(max=len(one) - 1)])
+        # sums of weights round, and by far less than a level
+        columns.append(one[order][np.searchsorted(reached, levels - 1e-9).clip(max=len(one) - 1)])
     return np.stack(columns, 1)
 
 

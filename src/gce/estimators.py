@@ -181,8 +181,8 @@ _CLASSES = """\
         classes the same weight.
     temperature : float or "auto", default="auto"
         Probabilities are those of scores divided by it. "auto": the one that makes the log-loss of the held-out rows
-        least (each member's own, where there are several), if that is less than without; 1 turns it off. Scores, their
-        bound and the predicted classes are untouched.
+        (each member's own, where there are several) and of one row of unknown class least, if that is less than
+        without; 1 turns it off. Scores, their bound and the predicted classes are untouched.
 """
 
 _TASK = {

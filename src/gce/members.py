@@ -49,6 +49,8 @@ class Rows:
     kept : array of shape (n,)
         Where the rows stood in the caller's table: an iterable's indices count there.
     groups : array of shape (n,) or None
+    given : int
+        Rows of the caller's table.
     """
 
     X: Matrix
@@ -57,6 +59,7 @@ class Rows:
     weight: Array
     kept: NDArray[np.intp]
     groups: NDArray[Any] | None
+    given: int
 
 
 @dataclass(frozen=True)
@@ -69,34 +72,37 @@ class Members:
         Row weights; each member's training weights sum to 1, its held-out ones to 1 or (nothing held out) 0.
     names : tuple of int
         What each member holds out, as a number for its random streams.
+    held_out_total : array of shape (M,)
+        The sum of each member's held-out weights as they were given: what its rows count beside those of others.
     """
 
     train: Array
     held_out: Array
     names: tuple[int, ...]
+    held_out_total: Array
 
 
 def from_splits(X: Matrix, weight: Array, splits: Iterable[Split]) -> Members:
-    """One member a split ``(train, test)`` of the rows of ``X`` with weights ``(n,)``."""
-    train, held_out, names = [], [], []
+    """One member a split ``(train, test)`` of the rows of ``X`` with weights ``(n,)``; a row named twice counts so."""
+    train, held_out, names, total = [], [], [], []
     for number, (learn, test) in enumerate(splits):
-        own, other = np.zeros(len(X)), np.zeros(len(X))
-        own[learn], other[test] = weight[learn], weight[test]
+        own, other = (np.bincount(part, weight[part], len(X)).astype(np.float64) for part in (learn, test))
         if own.sum() == 0:
             raise ValueError(f"split {number} of cv has no training row with a positive sample weight")
         train.append(own / own.sum())
         held_out.append(other / other.sum() if other.any() else other)
         names.append(name_of_rows(X[test]))
+        total.append(other.sum())
     if not train:
         raise ValueError("cv gave no split: it must yield at least one (train, test) pair")
-    return Members(np.stack(train), np.stack(held_out), tuple(names))
+    return Members(np.stack(train), np.stack(held_out), tuple(names), np.array(total))
 
 
 def with_validation(X: Matrix, weight: Array, X_val: Matrix, weight_val: Array) -> Members:
     """One member that trains on all rows of ``X`` and is watched on rows given for that; they come after ``X``."""
     train = np.concatenate([weight / weight.sum(), np.zeros(len(X_val))])
     held_out = np.concatenate([np.zeros(len(X)), weight_val / weight_val.sum()])
-    return Members(train[None], held_out[None], (name_of_rows(X_val),))
+    return Members(train[None], held_out[None], (name_of_rows(X_val),), weight_val.sum(keepdims=True))
 
 
 def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[Split]:
@@ -117,7 +123,8 @@ def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[S
     if hasattr(cv, "split") and not isinstance(cv, str):
         y = rows.target if codes is None else codes
         table = X.matrix if isinstance(X, SparseRows) else X
-        return [(np.asarray(a), np.asarray(b)) for a, b in cv.split(table, np.squeeze(y), groups)]
+        splits = cv.split(table, y if codes is not None or y.shape[1] > 1 else y[:, 0], groups)
+        return [(_indices(learn, len(X)), _indices(test, len(X))) for learn, test in splits]
     if groups is not None and (cv is None or automatic or whole):
         return _grouped(cv, fraction, rows, groups, seed)
     if cv is None:
@@ -129,7 +136,7 @@ def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[S
     if isinstance(cv, Iterable) and not isinstance(cv, str):
         if groups is not None:
             raise ValueError("groups and a list of splits both say what to hold out: give one of them")
-        return [_moved(learn, test, rows.kept) for learn, test in cv]
+        return [(_moved(learn, rows), _moved(test, rows)) for learn, test in cv]
     raise ValueError(
         f"cv must be None, 'auto', an int, a scikit-learn splitter or an iterable of (train, test), got {cv!r}"
     )
@@ -190,13 +197,21 @@ def _auto(X: Matrix, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
     return [(np.concatenate([several[learn], alone]), several[test]) for learn, test in folds]
 
 
-def _moved(learn: Any, test: Any, kept: NDArray[np.intp]) -> Split:
-    """Indices (or masks) into the caller's rows as indices into the rows that are kept."""
-    place = {int(row): i for i, row in enumerate(kept)}
+def _moved(given: Any, rows: Rows) -> NDArray[np.intp]:
+    """Indices (or a mask) into the caller's rows as indices into the rows that are kept."""
+    place = np.full(rows.given, -1)
+    place[rows.kept] = np.arange(len(rows.kept))
+    found = place[_indices(given, rows.given)]
+    return found[found >= 0]
 
-    def move(rows: Any) -> NDArray[np.intp]:
-        rows = np.asarray(rows)
-        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-        return np.array([place[int(row)] for row in rows if int(row) in place], dtype=np.intp)
 
-    return move(learn), move(test)
+def _indices(given: Any, rows: int) -> NDArray[np.intp]:
+    """A part of a split as indices from 0, whether given as these, from the end (negative) or as a mask."""
+    part = np.asarray(given)
+    if part.dtype == bool and part.shape == (rows,):
+        return np.flatnonzero(part)
+    if part.size == 0:
+        return np.zeros(0, dtype=np.intp)
+    if part.ndim != 1 or part.dtype.kind not in "iu" or part.min() < -rows or part.max() >= rows:
+        raise ValueError(f"cv must give indices of {rows} rows or masks of that length, got {given!r}")
+    return np.where(part < 0, part + rows, part).astype(np.intp)

@@ -75,8 +75,9 @@ class Regression(RegressorMixin, ConvexModel):
 
         The residuals of rows that were held out (each member's own, where there are several) say how far targets lie
         from predictions. The promise is for rows like those of the fit, on average over rows and not for each row by
-        itself. It is exact for one member and rows that stopping did not look at; here the same rows chose the
-        stopping round, and members are averaged, which predicts better than a member does.
+        itself, and for each of several targets alone. It is exact for one member and rows that stopping did not look
+        at; here the same rows chose the stopping round, and members are averaged, which predicts better than a member
+        does.
 
         Parameters
         ----------
@@ -115,8 +116,13 @@ class Classification(ClassifierMixin, ConvexModel):
         self.temperature = temperature
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """Give a classifier one signature, as scikit-learn reads it: parameters of the way of learning, then these."""
+        """Give a classifier one signature, as scikit-learn reads it: parameters of the way of learning, then these.
+
+        A subclass of such a classifier keeps that signature, or the one it writes itself.
+        """
         super().__init_subclass__(**given)
+        if cls.__init__ is not Classification.__init__:
+            return
         way = next((base for base in cls.__mro__ if "__init__" in vars(base) and base is not Classification), object)
         this, *own, _ = signature(Classification.__init__).parameters.values()
         learned = [p for p in signature(way).parameters.values() if p.kind is p.KEYWORD_ONLY]
@@ -170,8 +176,6 @@ class Classification(ClassifierMixin, ConvexModel):
     def _class_factors(self, codes: NDArray[np.intp], weight: Array) -> Array:
         """What a row of each class counts, ``(classes,)``."""
         if isinstance(self.class_weight, str):
-            if self.class_weight != "balanced":
-                raise ValueError(f"class_weight must be 'balanced', a dict or None, got {self.class_weight!r}")
             total = np.bincount(codes, weight, minlength=len(self.classes_))
             return np.where(total > 0, total.sum() / (len(self.classes_) * np.where(total > 0, total, 1.0)), 1.0)
         assert self.class_weight is not None
@@ -196,8 +200,11 @@ class Classification(ClassifierMixin, ConvexModel):
 
     def _check_table(self) -> None:
         super()._check_table()
-        if self.temperature != "auto" and not check_number("temperature", self.temperature, 0) > 0:
-            raise ValueError(f"temperature must be 'auto' or positive, got {self.temperature!r}")
+        if self.temperature != "auto" and not 0 < check_number("temperature", self.temperature, 0) < np.inf:
+            raise ValueError(f"temperature must be 'auto' or positive and finite, got {self.temperature!r}")
+        known = self.class_weight is None or isinstance(self.class_weight, Mapping)
+        if not known and not (isinstance(self.class_weight, str) and self.class_weight == "balanced"):
+            raise ValueError(f"class_weight must be 'balanced', a dict or None, got {self.class_weight!r}")
 
     def decision_function(self, X: Any) -> Array:
         """Raw scores: ``(n,)`` log-odds of ``classes_[1]`` for two classes, ``(n, k)`` for more."""
