@@ -71,7 +71,7 @@ CASES = [
         r"class_weight names \[7\], which are not among the classes",
     ),
     (GCEClassifier(class_weight={True: -1.0}), (X, y > 0), {}, "class weights must be positive numbers"),
-    (GCEClassifier(temperature=0.0), (X, y > 0), {}, "temperature must be 'auto' or positive, got 0.0"),
+    (GCEClassifier(temperature=0.0), (X, y > 0), {}, "temperature must be 'auto' or positive and finite, got 0.0"),
     (GCERegressor(clip=0), (X, y), {}, "clip must be positive"),
     (GCERegressor(time_limit=-1), (X, y), {}, "time_limit must be"),
     (GCERegressor(scoring="speed"), (X, y), {}, "scoring"),

@@ -226,6 +226,23 @@ def test_categories_by_name_place_and_mask():
     assert [c.kind for c in learned(pl.DataFrame({"d": [Decimal("1.5"), None, Decimal(2)]}))[0].columns] == ["number"]
 
 
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        (0, "categorical_features must list names, places or booleans, got 0"),
+        (["x0", 5], "categorical_features has 5: give names, places from 0 to 1"),
+        ([True], "categorical_features as booleans must be one a column, 2, got 1"),
+        ([True, 0], "categorical_features has True"),
+        ("x0", "categorical_features must be 'from_dtype' or a list"),
+    ],
+)
+def test_columns_that_cannot_be_found(chosen, words):
+    with pytest.raises(ValueError, match=words):
+        learned(np.ones((4, 2)), categorical=chosen)
+    both, _ = learned(np.arange(8.0).reshape(4, 2), categorical=["x0", 1])
+    assert [column.kind for column in both.columns] == ["category", "category"]
+
+
 def test_state_is_everything():
     table, coded = learned(pd.DataFrame(frame()))
     meta, arrays = table.state()
@@ -305,3 +322,34 @@ def test_targets_of_every_library():
         np.testing.assert_array_equal(GCEClassifier(**FAST).fit(X, given_).predict_proba(X), expected)
     two = pl.DataFrame({"u": X[:, 0], "v": X[:, 1]})
     assert GCERegressor(**FAST).fit(X, two).predict(X).shape == (40, 2)
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (pl.Series(["a", None] * 10), "y has gaps"),
+        (np.array(["a", None] * 10, dtype=object), "y has gaps"),
+        (np.array(["a", 1] * 10, dtype=object), r"y mixes text and numbers, as in \['a', 1"),
+    ],
+)
+def test_classes_that_are_none(y, words):
+    with pytest.raises(ValueError, match=words):
+        GCEClassifier(**FAST).fit(np.arange(20.0)[:, None], y)
+
+
+def test_a_fit_goes_on_with_the_same_kind_of_targets():
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.array(["a", "b"] * 20)
+    model = GCEClassifier(warm_start=True, **FAST).fit(X, y)
+    expected = model.predict(X)
+    for other in (np.array(["a", "b", "c", "a"] * 10), np.array(["u", "v"] * 20)):
+        with pytest.raises(ValueError, match=r"goes on with the classes \['a', 'b'\], but y now has"):
+            model.fit(X, other)
+    assert (model.predict(X) == expected).all()
+    numbers = GCERegressor(warm_start=True, **FAST).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"goes on with 1 target\(s\), but y now has 2"):
+        numbers.fit(X, X)
+    with pytest.raises(ValueError, match=r"y_val has 2 target\(s\), but y has 1"):
+        GCERegressor(**{**FAST, "cv": None}).fit(X, X[:, 0], X_val=X, y_val=X)
+    for name, value in (("offset", np.inf), ("validation_fraction", "a fifth"), ("validation_fraction", 2)):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            GCERegressor(**{**FAST, "cv": None, name: value}).fit(X, X[:, 0], groups=np.arange(40))

@@ -200,7 +200,7 @@ class ConvexModel(Writing, Support, BaseEstimator):
             for name in ("ensemble_", "_fit"):
                 self.__dict__.pop(name, None)
         schema = self.table_.schema if way.resume else Schema.learn(sheet, weight, self.categorical_features)
-        X, (target, codes) = schema.code(sheet), self._encode_y(y[kept])
+        X, (target, codes) = schema.code(sheet), self._encode_like(y[kept]) if way.resume else self._encode_y(y[kept])
         validation = self._check_validation(schema, *validation_rows)
         weight = weight * self._factors(target, weight)
         seed = draw_seed(self.random_state) if way.seed is None else way.seed
@@ -214,6 +214,18 @@ class ConvexModel(Writing, Support, BaseEstimator):
             self._calibrate(self._held_out(problem, members.held_out_total))
         task.end()
         return self
+
+    def _encode_like(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
+        """Encode targets for a fit that goes on: there must be as many, or the same classes."""
+        classes: Any = getattr(self, "classes_", None)
+        target, codes = self._encode_y(y)
+        found: Any = getattr(self, "classes_", None)
+        if target.shape[1] == len(self.offset_) and np.array_equal(found, classes):
+            return target, codes
+        if classes is None:
+            raise ValueError(f"warm_start goes on with {len(self.offset_)} target(s), but y now has {target.shape[1]}")
+        self.classes_ = classes
+        raise ValueError(f"warm_start goes on with the classes {classes.tolist()}, but y now has {found.tolist()}")
 
     def _check_table(self) -> None:
         if self.clip is not None and not check_number("clip", self.clip, 0) > 0:
@@ -279,6 +291,8 @@ class ConvexModel(Writing, Support, BaseEstimator):
         X, target, codes, weight = rows.X, rows.target, rows.codes, rows.weight
         if validation is not None:
             X_val, target_val, weight_val = validation
+            if target_val.shape[1] != target.shape[1]:
+                raise ValueError(f"y_val has {target_val.shape[1]} target(s), but y has {target.shape[1]}")
             members = with_validation(X, weight, X_val, weight_val)
             return members, stacked(X, X_val), np.concatenate([target, target_val])
         members = from_splits(X, weight, splits_for(self.cv, self.validation_fraction, rows, seed))
@@ -303,6 +317,8 @@ class ConvexModel(Writing, Support, BaseEstimator):
             centre = self.loss_.start(y, torch.from_numpy(weight))
         else:
             centre = torch.full((target.shape[1],), check_number("offset", self.offset, -np.inf), dtype=torch.float64)
+            if not centre.isfinite().all():
+                raise ValueError(f"offset must be finite or 'auto', got {self.offset!r}")
         self.offset_, self.bound_ = centre.numpy(), self._reach(y, weight, centre).numpy()
 
     def _reach(self, y: Tensor, weight: Array, centre: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -125,6 +125,8 @@ def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[S
         table = X.matrix if isinstance(X, SparseRows) else X
         splits = cv.split(table, y if codes is not None or y.shape[1] > 1 else y[:, 0], groups)
         return [(_indices(learn, len(X)), _indices(test, len(X))) for learn, test in splits]
+    if cv is None and fraction is not None and not (isinstance(fraction, Real) and 0 < fraction < 1):
+        raise ValueError(f"validation_fraction must be in (0, 1) or None, got {fraction!r}")
     if groups is not None and (cv is None or automatic or whole):
         return _grouped(cv, fraction, rows, groups, seed)
     if cv is None:
@@ -158,8 +160,6 @@ def _grouped(cv: Any, fraction: float | None, rows: Rows, groups: NDArray[Any], 
 
 
 def _hold_out(fraction: float, X: Matrix, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
-    if not 0 < fraction < 1:
-        raise ValueError(f"validation_fraction must be in (0, 1) or None, got {fraction!r}")
     if codes is None:
         return list(ShuffleSplit(1, test_size=fraction, random_state=seed).split(X))
     alone, several, fewest = _repeated(codes)

@@ -21,7 +21,7 @@ from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss
 from gce.members import Rows
 from gce.scoring import class_codes, scores
 from gce.settings import check_number, look_up, users_line
-from gce.table import Schema, one_hot
+from gce.table import Schema, check_labels, one_hot
 
 
 class Regression(RegressorMixin, ConvexModel):
@@ -134,6 +134,7 @@ class Classification(ClassifierMixin, ConvexModel):
         cls.__init__ = init  # type: ignore[method-assign]
 
     def _encode_y(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
+        check_labels(y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:

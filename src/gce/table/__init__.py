@@ -4,6 +4,17 @@ from gce.table.scaling import Standardizer
 from gce.table.schema import Column, Schema
 from gce.table.sheet import Sheet, is_tabular, read
 from gce.table.table import Table
-from gce.table.targets import as_targets, one_hot
+from gce.table.targets import as_targets, check_labels, one_hot
 
-__all__ = ["Column", "Schema", "Sheet", "Standardizer", "Table", "as_targets", "is_tabular", "one_hot", "read"]
+__all__ = [
+    "Column",
+    "Schema",
+    "Sheet",
+    "Standardizer",
+    "Table",
+    "as_targets",
+    "check_labels",
+    "is_tabular",
+    "one_hot",
+    "read",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,19 +143,22 @@ def chosen_columns(given: Any, names: Sequence[str]) -> set[int]:
     return set() if given is None else _places("categorical_features", given, names)
 
 
-def _places(what: str, given: ArrayLike, names: Sequence[str]) -> set[int]:
-    listed = np.asarray(given)
-    if listed.dtype == bool:
-        if listed.shape != (len(names),):
-            raise ValueError(f"{what} as booleans must be one a column, {len(names)}, got shape {listed.shape}")
+def _places(what: str, given: Any, names: Sequence[str]) -> set[int]:
+    if not isinstance(given, Iterable):
+        raise ValueError(f"{what} must list names, places or booleans, got {given!r}")
+    # an array of both names and places would make names of the places
+    listed = [item.item() if isinstance(item, np.generic) else item for item in given]
+    if listed and all(isinstance(item, bool) for item in listed):
+        if len(listed) != len(names):
+            raise ValueError(f"{what} as booleans must be one a column, {len(names)}, got {len(listed)}")
         return set(np.flatnonzero(listed).tolist())
     places = set()
-    for item in listed.tolist():
+    for item in listed:
         if isinstance(item, str):
             if item not in names:
                 raise ValueError(f"{what} names the column {item!r}, which X does not have: it has {_some(names)}")
             places.add(list(names).index(item))
-        elif isinstance(item, int) and 0 <= item < len(names):
+        elif isinstance(item, int) and not isinstance(item, bool) and 0 <= item < len(names):
             places.add(item)
         else:
             raise ValueError(f"{what} has {item!r}: give names, places from 0 to {len(names) - 1}, or booleans")

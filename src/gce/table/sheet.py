@@ -136,7 +136,7 @@ def _of_series(name: str, series: Any) -> tuple[Kind, Array | Values]:
         values = np.empty(len(series), dtype=object)
         values[:] = series.to_list()
         # of Python objects narwhals looks at a hundred before it says that they are text
-        if isinstance(dtype, nw.String) and all(isinstance(v, str) or _is_missing(v) for v in values):
+        if isinstance(dtype, nw.String) and all(isinstance(v, str) or is_missing(v) for v in values):
             return "category", _gaps_as_none(values)
         kind, column = _of_values(name, values)
         if isinstance(dtype, nw.Categorical | nw.Enum):
@@ -221,11 +221,12 @@ def _group(name: str, value: Any) -> str:
 def _gaps_as_none(values: Values) -> Values:
     """What is missing (None, NaN, NA, NaT) as None, numpy's scalars as Python's."""
     out = np.empty(len(values), dtype=object)
-    out[:] = [None if _is_missing(v) else v.item() if isinstance(v, np.generic) else v for v in values]
+    out[:] = [None if is_missing(v) else v.item() if isinstance(v, np.generic) else v for v in values]
     return out
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and value != value

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gce.table.sheet import is_frame
+from gce.table.sheet import is_frame, is_missing
 
 Array = NDArray[np.float64]
 
@@ -28,6 +28,17 @@ def as_targets(y: Any) -> Any:
         text = isinstance(series.dtype, nw.Categorical | nw.Enum | nw.String)
         return np.asarray(series.to_list(), dtype=object) if text else np.asarray(series.to_numpy())
     return y
+
+
+def check_labels(y: NDArray[Any]) -> None:
+    """Refuse classes ``(n,)`` that have gaps, or that cannot be put in order."""
+    if y.dtype != object:
+        return
+    if any(is_missing(label) for label in y):
+        raise ValueError("y has gaps (None or NaN): leave these rows out, or make a class of them")
+    text = {isinstance(label, str) for label in y}
+    if len(text) > 1:
+        raise ValueError(f"y mixes text and numbers, as in {y[:5].tolist()}: make it one of them")
 
 
 def one_hot(codes: NDArray[np.intp], classes: int) -> Array:
