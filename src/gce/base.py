@@ -125,6 +125,10 @@ class ConvexModel(Writing, Support, BaseEstimator):
         """Check targets; ``(n, k)`` numbers for the loss, and class codes to stratify by."""
         raise NotImplementedError
 
+    def _encode_like(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
+        """The same for a fit that goes on: refuse other targets than it began with."""
+        raise NotImplementedError
+
     def _encode_y_val(self, y: Any) -> Array:
         raise NotImplementedError
 
@@ -214,18 +218,6 @@ class ConvexModel(Writing, Support, BaseEstimator):
             self._calibrate(self._held_out(problem, members.held_out_total))
         task.end()
         return self
-
-    def _encode_like(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
-        """Encode targets for a fit that goes on: there must be as many, or the same classes."""
-        classes: Any = getattr(self, "classes_", None)
-        target, codes = self._encode_y(y)
-        found: Any = getattr(self, "classes_", None)
-        if target.shape[1] == len(self.offset_) and np.array_equal(found, classes):
-            return target, codes
-        if classes is None:
-            raise ValueError(f"warm_start goes on with {len(self.offset_)} target(s), but y now has {target.shape[1]}")
-        self.classes_ = classes
-        raise ValueError(f"warm_start goes on with the classes {classes.tolist()}, but y now has {found.tolist()}")
 
     def _check_table(self) -> None:
         if self.clip is not None and not check_number("clip", self.clip, 0) > 0:

@@ -36,6 +36,12 @@ class Regression(RegressorMixin, ConvexModel):
         self._one_dimensional = y.ndim == 1
         return self._encode_y_val(y), None
 
+    def _encode_like(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
+        target = self._encode_y_val(y)
+        if target.shape[1] != len(self.offset_):
+            raise ValueError(f"warm_start goes on with {len(self.offset_)} target(s), but y now has {target.shape[1]}")
+        return self._encode_y(y)
+
     def _encode_y_val(self, y: Any) -> Array:
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         if y.ndim > 2:
@@ -142,6 +148,15 @@ class Classification(ClassifierMixin, ConvexModel):
                 f"y has one class only, {self.classes_.tolist()}: a classifier needs samples of at least 2 classes"
             )
         return one_hot(codes, len(self.classes_)), codes
+
+    def _encode_like(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
+        check_labels(y)
+        found = np.unique(y)
+        if not np.array_equal(found, self.classes_):
+            raise ValueError(
+                f"warm_start goes on with the classes {self.classes_.tolist()}, but y now has {found.tolist()}"
+            )
+        return self._encode_y(y)
 
     def _encode_y_val(self, y: Any) -> Array:
         y = column_or_1d(y, warn=True)
