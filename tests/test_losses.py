@@ -39,6 +39,19 @@ def test_gradient_agrees_with_automatic_differentiation(loss):
     torch.testing.assert_close(loss.gradient(pred, y), Loss.gradient(loss, pred, y), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("score", [1.0, 20.0, 40.0, 300.0])
+def test_gradients_keep_their_digits_where_a_prediction_is_nearly_certain(score):
+    rare = np.exp(-score)  # of each wrong class, in units of the right one
+    sure = torch.tensor([[score], [-score]], dtype=torch.float64)
+    right = torch.tensor([[1.0], [0.0]], dtype=torch.float64)
+    expected = torch.tensor([[-1.0], [1.0]], dtype=torch.float64) * (rare / (1 + rare))
+    torch.testing.assert_close(Logistic().gradient(sure, right), expected, rtol=1e-14, atol=0)
+    three = torch.tensor([[score, 0.0, 0.0]], dtype=torch.float64)
+    expected = torch.tensor([[-2.0, 1.0, 1.0]], dtype=torch.float64) * (rare / (1 + 2 * rare))
+    found = CrossEntropy().gradient(three, torch.eye(3, dtype=torch.float64)[:1])
+    torch.testing.assert_close(found, expected, rtol=1e-14, atol=0)
+
+
 @everything
 def test_no_constant_beats_the_start(loss):
     for seed in range(5):

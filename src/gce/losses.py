@@ -220,7 +220,8 @@ class Logistic(Loss):
         return (torch.logaddexp(pred, torch.zeros_like(pred)) - y * pred).sum(-1)
 
     def gradient(self, pred: Tensor, y: Tensor) -> Tensor:
-        return torch.sigmoid(pred) - y
+        # p - y, without the digits that it loses where p is close to y
+        return (1 - y) * torch.sigmoid(pred) - y * torch.sigmoid(-pred)
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
         one = (weight[:, None] * y).sum(0)
@@ -247,7 +248,9 @@ class CrossEntropy(Loss):
         return torch.logsumexp(pred, -1) - (y * pred).sum(-1)
 
     def gradient(self, pred: Tensor, y: Tensor) -> Tensor:
-        return torch.softmax(pred, -1) - y
+        # p - e_y, without the digits that it loses where p is close to e_y: there it is what the other classes have
+        others = (1 - y) * torch.softmax(pred, -1)
+        return others - y * others.sum(-1, keepdim=True)
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
         # the scores are free up to one number: centred, they ask least of the bound
