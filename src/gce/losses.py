@@ -238,7 +238,7 @@ class Logistic(Loss):
 
 
 class CrossEntropy(Loss):
-    """``log sum_j exp(f_j) - f_y`` for three classes or more, a score a class.
+    """``log sum_j exp(f_j) - f_y`` for three classes or more, a score a class; targets are one-hot.
 
     Its constants are those of the Euclidean norm: the gradient ``p - e_y`` has length at most sqrt(2), and the
     Hessian ``diag(p) - pp'`` no eigenvalue above 1/2.
