@@ -88,6 +88,12 @@ def test_rows_that_are_all_told_right_do_not_make_a_model_certain():
         found = best_temperature(losses.Logistic(), HeldOut(scores[:n], y[:n], torch.ones(n).double()))
         wrong = torch.sigmoid(torch.tensor(-4.0 / found, dtype=torch.float64))
         assert float(wrong) == pytest.approx(0.5 / (n + 1), rel=1e-3)
+    weighted = HeldOut(scores[:10], y[:10], torch.full((10,), 3.0).double())
+    repeated = HeldOut(scores, y, torch.ones(30).double())
+    small = HeldOut(scores, y, torch.full((30,), 1e-3).double())
+    same = best_temperature(losses.Logistic(), repeated)
+    for rows in (weighted, small):
+        assert best_temperature(losses.Logistic(), rows) == pytest.approx(same, rel=1e-4)
 
 
 def test_rows_of_small_and_large_folds_count_alike():

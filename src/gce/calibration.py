@@ -34,7 +34,7 @@ def effective_rows(weight: Array) -> int:
     return round(1 / float(share @ share))
 
 
-def hedged(y: Tensor, rows: int) -> Tensor:
+def hedged(y: Tensor, rows: float) -> Tensor:
     """Classes ``(h, k)`` as the averages of what was seen and one row more whose class nobody knows.
 
     Platt's remedy (1999): a few rows that all happen to be told right would ask for a temperature of 0, and for
@@ -47,11 +47,12 @@ def hedged(y: Tensor, rows: int) -> Tensor:
 def best_temperature(loss: Loss, rows: HeldOut) -> float:
     """The temperature that makes the held-out loss of ``pred / temperature`` least; 1 where none lowers it.
 
-    Targets are hedged. The loss is convex in ``1 / temperature``, so that a search on a bounded interval finds its
-    least value.
+    Targets are hedged as those of as many rows as their weights sum to, so that weighted rows equal repeated ones;
+    weights that were scaled to sum to less count as their effective number. The loss is convex in ``1 / temperature``:
+    a search on a bounded interval finds its least value.
     """
     share = rows.weight / rows.weight.sum()
-    y = hedged(rows.y, effective_rows(rows.weight.cpu().numpy()))
+    y = hedged(rows.y, max(float(rows.weight.sum()), effective_rows(rows.weight.cpu().numpy())))
 
     def risk(inverse: float) -> float:
         return float(share @ loss.value(rows.pred * inverse, y))
