@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -121,6 +122,7 @@ class Sequel:
             and news.place.keys() <= set(news.members)
             and max(news.place.values(), default=-1) < (0 if news.atoms is None else len(news.atoms))
             and "risk" in news.columns
+            and not any(map(math.isnan, news.columns.get("validation", ())))
             and min(news.calls) >= 0
             and all(promise >= 0 for promise in news.promise)
             and news.weights.shape[1] == self.slots
