@@ -322,13 +322,13 @@ def test_a_model_of_two_fits_is_not_saved(path):
         model.fit(X, ONE)
     with pytest.raises(NotFittedError):
         model.save(path)
-    model.set_params(callbacks=None).fit(X, ONE).set_params(callbacks=[interrupt])
+    model.set_params(callbacks=None, max_atoms=2).fit(X, ONE)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(X, 2 * ONE)
+        model.set_params(warm_start=True, max_atoms=4, callbacks=[interrupt]).fit(X, ONE)
     with pytest.raises(ValueError, match=r"the last fit was interrupted.*: fit it again"):
         model.save(path)
     assert not path.exists()
-    model.set_params(callbacks=None).fit(X, ONE).save(path)
+    model.set_params(warm_start=False, callbacks=None).fit(X, ONE).save(path)
     pickle.loads(pickle.dumps(model)).save(path)
 
 

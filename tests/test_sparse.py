@@ -294,4 +294,4 @@ sys.stdout.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 def test_wide_rows_are_never_written_out():
     done = subprocess.run([sys.executable, "-c", WIDE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 2**20  # KiB: written out they would take 8 GB
+    assert int(done.stdout) < 2**21  # KiB, half of it for a first compilation: written out the rows take 8 GB
