@@ -276,6 +276,17 @@ def test_peers_are_compared_and_a_failing_one_is_a_row(folder, monkeypatch, tmp_
     assert table.count("**") == 2 * sum(best)
 
 
+def test_an_interrupted_comparison_shows_those_that_are_done(folder, monkeypatch):
+    def interrupt(*about):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compare_module, "PEERS", [Peer("Long", "sklearn", interrupt), *QUICK])
+    words = ("compare", folder / "train.csv", "-t", "label", "--time-limit", "0", "--json")
+    found = json.loads(call(*words, code=130).stdout)
+    assert found["interrupted"]
+    assert [model["model"] for model in found["models"]] == ["GCE"]
+
+
 def test_comparisons_are_on_the_rows_that_are_given(folder, monkeypatch):
     from sklearn.ensemble import HistGradientBoostingRegressor
 

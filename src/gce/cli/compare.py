@@ -54,7 +54,7 @@ def compare(
     columns = Columns(target, drop=tuple(drop or ()))
     rows, judged = load(train, test, columns, missing or (), drop_missing_target)
     chosen, reason = settle(task, rows.y)
-    on = f"judged on {judged.file}" if judged is not None else f"judged on a fifth of its rows, split seed {seed}"
+    others = f"others (split seed {seed})" if judged is None else f"of {judged.file}"
     if judged is None:
         rows, judged = _split(rows, seed)
     contest = Contest(chosen, rows, judged, tuple(categorical or ()), seed)
@@ -75,7 +75,7 @@ def compare(
         "models": [entry.as_dict() for entry in entries],
         "not_installed": absent,
     }
-    title = f"{target!r} of {rows.file}, {counted(len(rows), 'row')}; {on}, {counted(len(judged), 'row')}"
+    title = f"{target!r} of {rows.file}: fitted on {counted(len(rows), 'row')}, judged on {len(judged):,} {others}"
     files = [] if out is None else _write(out, title, standings, result)
     if json:
         sys.stdout.write(json_of(result))
@@ -98,10 +98,10 @@ def _run(contest: Contest, options: dict[str, Any], console: Console) -> tuple[l
     entries: list[Entry] = []
     try:
         entries.append(contest.ours(**options))
-        for peer in PEERS:
-            if peer.installed:
-                with console.status(peer.name):
-                    entries.append(contest.peer(peer))
+        peers = [peer for peer in PEERS if peer.installed]
+        for number, peer in enumerate(peers, 2):
+            with console.status(f"{peer.name}, {number} of {len(peers) + 1}"):
+                entries.append(contest.peer(peer))
     except KeyboardInterrupt:
         if not entries:
             raise
