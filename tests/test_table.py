@@ -353,3 +353,17 @@ def test_a_fit_goes_on_with_the_same_kind_of_targets():
     for name, value in (("offset", np.inf), ("validation_fraction", "a fifth"), ("validation_fraction", 2)):
         with pytest.raises(ValueError, match=f"{name} must be"):
             GCERegressor(**{**FAST, "cv": None, name: value}).fit(X, X[:, 0], groups=np.arange(40))
+
+
+def test_constant_and_duplicate_columns_are_harmless():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    more = np.c_[X, X[:, 0], np.full(40, 7.0)]
+    text = pd.DataFrame(more).assign(same="x", gone=None)
+    for table in (more, text):
+        model = GCERegressor(**FAST).fit(table, X[:, 0])
+        inputs = model.table_.transform(model.table_.coded(read(table) if table is text else Sheet.of_numbers(table)))
+        assert np.isfinite(inputs).all()
+        np.testing.assert_array_equal(inputs[:, 0], inputs[:, 2])
+        assert np.abs(inputs[:, 3]).max() < 1e-12
+        assert np.isfinite(model.predict(table)).all()
