@@ -359,7 +359,7 @@ def test_constant_and_duplicate_columns_are_harmless():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     more = np.c_[X, X[:, 0], np.full(40, 7.0)]
-    text = pd.DataFrame(more).assign(same="x", gone=None)
+    text = pd.DataFrame(more, columns=list("abcd")).assign(same="x", gone=None)
     for table in (more, text):
         model = GCERegressor(**FAST).fit(table, X[:, 0])
         inputs = model.table_.transform(model.table_.coded(read(table) if table is text else Sheet.of_numbers(table)))
