@@ -37,10 +37,9 @@ _GREEDY = """
         Columns of text, booleans and categorical types are categories by themselves; a list of names, places or
         booleans adds others. A category becomes 0/1 inputs, one for each of its (at most 256) frequent levels.
     scale : {"auto", "each", "robust", "common"}, default="auto"
-        Centred columns are divided by their own spread ("each"), by something halfway to the distance of their quartiles
-        where that is narrower ("robust"), or all by one number ("common"). "auto" is "common" for 32 columns or more of
-        which nine in ten have a range of at most twice the median range (they look measured in one unit), else
-        "robust".
+        Centred columns are divided by their own spread ("each"), by the distance of their quartiles where that is
+        narrower ("robust"), or all by one number ("common"). "auto" is "common" for 32 columns or more of which nine in
+        ten have a range of at most twice the median range (they look measured in one unit), else "robust".
     clip : float or None, default=4.0
         Then far values are drawn in by ``z / (1 + (z/clip)^4)^(1/4)``; None: they are not.
     monotonic_cst : array-like of shape (d,) or dict by name, optional

@@ -49,10 +49,9 @@ class Standardizer:
         """Learn from rows ``(n, d)`` with weights ``(n,)``; gaps (NaN) do not count, a column without spread is only
         centred.
 
-        ``scale="each"`` divides each column by its own spread. ``"robust"`` goes halfway (a geometric mean) to the
-        quartiles' distance where that is narrower, which is where a few far values make the spread, and never divides
-        by more than twice that distance: the bulk keeps its size whatever the far values are. (All the way was worse
-        on small sets and on california: benchmarks/results/halfway.md.) ``"common"`` divides all by one number, as the paper does for images: columns that share a unit
+        ``scale="each"`` divides each column by its own spread. ``"robust"`` takes the quartiles' distance where that is
+        narrower, which is where a few far values make the spread: the bulk then fills the same range as that of other
+        columns. ``"common"`` divides all by one number, as the paper does for images: columns that share a unit
         (pixels, answers on one scale) then keep their relative spread, where their own would make the rarest pixel as
         loud as the most telling one. ``"auto"`` is common where many columns look measured in one unit, else robust.
         """
@@ -66,8 +65,7 @@ class Standardizer:
         low, middle, high = weighted_quantiles(X, weight, (0.25, 0.5, 0.75))
         width = (high - low) / _QUARTILES
         narrower = varies & (width > 1e-9 * spread) & (width < spread)
-        halfway = np.minimum(np.sqrt(width * spread), 2 * width)
-        return cls(np.where(narrower, (middle + mean) / 2, mean), np.where(narrower, halfway, spread), clip)
+        return cls(np.where(narrower, middle, mean), np.where(narrower, width, spread), clip)
 
     def transform_sparse(self, X: SparseRows) -> SparseRows:
         """Scale sparse rows ``(n, d)`` as dense ones are: what a zero becomes is every column's centre."""
