@@ -10,10 +10,10 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
     "datasets", "extras", "kernels", "passes", "native", "memory", "rows", "losses", "risk", "line_search",
-    "coefficients", "objectives", "streams", "parts", "basis", "ensemble", "active_set", "algorithms", "callbacks",
-    "trackers", "hooks", "fitting", "nongreedy", "table", "members", "scoring", "calibration", "settings", "theory",
-    "storage", "export", "plotting", "report", "writing", "base", "greedy", "jointly", "tasks", "estimators",
-    "loading", "cli", "__main__",
+    "weighting", "coefficients", "objectives", "streams", "parts", "basis", "ensemble", "active_set", "algorithms",
+    "callbacks", "trackers", "hooks", "fitting", "nongreedy", "table", "members", "scoring", "calibration",
+    "settings", "theory", "storage", "export", "plotting", "report", "writing", "base", "greedy", "jointly", "tasks",
+    "estimators", "loading", "cli", "__main__",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 PAPER = sorted((SOURCE.parents[1] / "paper").rglob("*.py"))

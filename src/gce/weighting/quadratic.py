@@ -1,0 +1,81 @@
+"""The least value of a convex quadratic over the simplex, by Wolfe's active-set method (1976).
+
+Between two looks at the gradient it solves for the best *affine* combination of the corners in use, and walks toward it
+until a weight reaches 0, which is then dropped. Every affine minimum that is reached lies below the one before, so that
+no set of corners comes twice, and the method ends.
+
+All is measured from the point where it begins: close to an optimum moves are far smaller than weights, and would be
+lost in their rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+#: Added to the diagonal, relative to its mean: equal models would make the system singular. From the first that works.
+_RIDGES = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
+#: Slopes this close, relative to the steepest, are equal.
+_TIE = 1e-13
+
+
+def best_moves(hessian: Array, slope: Array, weights: Array) -> Array:
+    """Moves ``x`` that make ``slope'x + x'Hx / 2`` least while ``weights + x`` stays on the simplex.
+
+    Parameters
+    ----------
+    hessian : array of shape (A, A)
+        Positive semidefinite.
+    slope, weights : array of shape (A,)
+        Slopes may be shifted by any number: moves sum to 0.
+    """
+    size = float(np.trace(hessian)) / len(hessian)
+    if not (np.isfinite(size) and size > 0):
+        return np.eye(len(weights))[int(slope.argmin())] - weights
+    H, g = hessian / size, (slope - weights @ slope) / size
+    moves, used = np.zeros_like(weights), weights > 0
+    for _ in range(3 * len(weights) + 10):
+        moves, used = _settled(H, g, weights, moves, used)
+        gradient = H @ moves + g
+        best = int(gradient.argmin())
+        if used[best] or gradient[best] >= gradient[used].min() - _TIE * np.abs(g).max():
+            break
+        used[best] = True
+    return moves
+
+
+def _settled(H: Array, g: Array, weights: Array, moves: Array, used: Mask) -> tuple[Array, Mask]:
+    """Walk to the affine minimum over the corners in use, dropping those whose weight reaches 0 on the way."""
+    while True:
+        goal = _affine_minimum(H, g, weights, used)
+        falling = used & (weights + goal <= 0)
+        if not falling.any():
+            return goal, used
+        # a corner that has just come in stands at 0: should it fall, it leaves again after a walk of length 0
+        height, drop = weights + moves, moves - goal
+        share = np.full_like(weights, np.inf)
+        share[falling] = height[falling] / np.maximum(drop[falling], np.finfo(np.float64).tiny)
+        step = min(float(share.min()), 1.0)
+        out = falling & (share <= step)
+        moves, used = moves + step * (goal - moves), used & ~out
+        moves[out] = -weights[out]
+
+
+def _affine_minimum(H: Array, g: Array, weights: Array, used: Mask) -> Array:
+    """Best moves of the corners in use, all others at weight 0, regardless of signs."""
+    goal = np.where(used, 0.0, -weights)
+    index = np.flatnonzero(used)
+    inner, slope, rest = H[np.ix_(index, index)], g[index] + H[index] @ goal, -goal.sum()
+    for ridge in _RIDGES:
+        try:
+            factor = cho_factor(inner + ridge * np.eye(len(index)), check_finite=False)
+        except LinAlgError:
+            continue
+        by_one, by_slope = cho_solve(factor, np.ones(len(index))), cho_solve(factor, slope)
+        goal[index] = by_one * ((rest + by_slope.sum()) / by_one.sum()) - by_slope
+        return goal
+    raise LinAlgError("the Hessian in the weights is not positive semidefinite: the loss is not convex")
