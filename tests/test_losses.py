@@ -5,7 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from gce.losses import CrossEntropy, Logistic, Loss, Power, PseudoHuber, Quantile, Squared, weighted_quantile
+from gce.losses import (
+    CrossEntropy,
+    Logistic,
+    LogMixture,
+    Loss,
+    Power,
+    PseudoHuber,
+    Quantile,
+    Squared,
+    weighted_quantile,
+)
 from helpers import LOSSES, outputs_of, targets
 
 everything = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
@@ -131,3 +141,67 @@ def test_an_own_loss_needs_only_its_value():
     torch.testing.assert_close(LogCosh().gradient(pred, y), torch.tanh(pred - y))
     start = LogCosh().start(y, weight)
     assert (weight * torch.tanh(start - y)[:, 0]).sum().abs() < 1e-9
+
+
+@everything
+@pytest.mark.parametrize("width", [1.0, 1e-3])
+def test_a_softened_loss_lies_below_and_close(loss, width):
+    soft = loss.soft(width)
+    if soft is None:
+        assert loss.smoothness(1.0) < np.inf
+        return
+    pred, y, _ = some(loss, 1, n=200)
+    below = loss.value(pred, y) - soft.value(pred, y)
+    assert (below >= -1e-12).all()
+    assert (below <= width ** getattr(loss, "q", 1.0) + 1e-12).all()
+
+
+@everything
+def test_minorants_lie_below_the_loss_they_stand_for(loss):
+    soft = loss.soft(0.1) or loss
+    here, y, _ = some(loss, 1, n=200)
+    there, _, _ = some(loss, 2, n=200)
+    line = soft.minorant(here, y) + (soft.gradient(here, y) * (there - here)).sum(-1)
+    assert (line <= loss.value(there, y) + 1e-12).all()
+    assert (soft.minorant(here, y) <= loss.value(here, y) + 1e-12).all()
+
+
+@everything
+def test_roots_are_square_roots_of_the_hessian(loss):
+    curved = loss.soft(0.3) or loss
+    pred, y, _ = some(loss, 4)
+    pred, step = pred[0], 1e-5
+    rng = np.random.default_rng(0)
+    d = torch.from_numpy(rng.normal(size=(3, *pred.shape)))
+    root = curved.root(pred, y, d)
+    found = torch.einsum("anr,bnr->abn", root, root)
+    slope = torch.stack([(curved.gradient(pred + step * e, y) - curved.gradient(pred - step * e, y)) for e in d])
+    numeric = torch.einsum("ank,bnk->abn", d, slope / (2 * step))
+    torch.testing.assert_close(found, numeric, rtol=1e-4, atol=1e-6)
+
+
+def mixtures(n=200):
+    rng = np.random.default_rng(0)
+    p = torch.from_numpy(rng.dirichlet(np.full(3, 0.3), n))
+    return p, torch.eye(3, dtype=torch.float64)[torch.from_numpy(rng.integers(0, 3, n))]
+
+
+def test_the_mixture_loss_is_minus_the_log_of_the_true_class():
+    p, y = mixtures()
+    truth = p[y.bool()]
+    torch.testing.assert_close(LogMixture().value(p, y), -truth.log(), rtol=1e-14, atol=0)
+    alone = LogMixture().value(truth[:, None], torch.ones(len(p), 1, dtype=torch.float64))
+    assert torch.equal(alone, LogMixture().value(p, y))
+    torch.testing.assert_close(LogMixture().gradient(p, y), Loss.gradient(LogMixture(), p, y), rtol=1e-12, atol=0)
+
+
+def test_the_mixture_loss_is_safe_at_zero_and_convex_through_it():
+    loss, one = LogMixture(), torch.ones(1, dtype=torch.float64)
+    grid = torch.cat([torch.linspace(-2, 3, 501).double() * loss.TINY, torch.logspace(-15, 0, 200).double()])
+    grid = grid.sort().values
+    value, slope = loss.value(grid[:, None], one), loss.gradient(grid[:, None], one)[:, 0]
+    assert value.isfinite().all()
+    assert (slope.diff() >= 0).all()
+    numeric = value.diff() / grid.diff()
+    assert ((slope[:-1] - 1e-3 * slope[:-1].abs() <= numeric) & (numeric <= slope[1:] + 1e-3 * slope[1:].abs())).all()
+    assert float(loss.value(torch.zeros(1, 1).double(), one)) == pytest.approx(1.5 - np.log(loss.TINY))

@@ -55,11 +55,15 @@ class Outputs:
         return torch.stack([torch.dot(answer.double().flatten(), flat) for answer in self.answers]).cpu().numpy()
 
     def hessian(self, risk: Risk, pred: Tensor, index: NDArray[np.intp]) -> Array:
-        """Second derivative of the risk at ``pred`` in the weights of some models, ``(A, A)``: ``sum Z Z'`` by rows."""
+        """Second derivative of the risk at ``pred`` along moves of some models' weights, ``(A, A)``.
+
+        Moves sum to 0, so that answers may be measured from any point: from ``pred`` the digits of their differences
+        are kept.
+        """
         total = pred.new_zeros(len(index), len(index))
         scale = risk.weight[0].sqrt()[:, None]
         for rows in self._blocks(len(index)):
-            answers = torch.stack([self.answers[j][rows] for j in index]).double()
+            answers = torch.stack([self.answers[j][rows] for j in index]).double() - pred[rows]
             root = scale[rows] * risk.loss.root(risk.offset + pred[rows], risk.y[rows], answers)
             total.addmm_(root.flatten(1), root.flatten(1).T)
         return total.cpu().numpy()

@@ -29,7 +29,7 @@ def best_moves(hessian: Array, slope: Array, weights: Array) -> Array:
     Parameters
     ----------
     hessian : array of shape (A, A)
-        Positive semidefinite.
+        Positive semidefinite on moves that sum to 0.
     slope, weights : array of shape (A,)
         Slopes may be shifted by any number: moves sum to 0.
     """
@@ -66,16 +66,32 @@ def _settled(H: Array, g: Array, weights: Array, moves: Array, used: Mask) -> tu
 
 
 def _affine_minimum(H: Array, g: Array, weights: Array, used: Mask) -> Array:
-    """Best moves of the corners in use, all others at weight 0, regardless of signs."""
+    """Best moves of the corners in use, all others at weight 0, regardless of signs.
+
+    The heaviest corner in use takes what the others' moves leave over, so that moves keep their sum, and what all
+    corners have in common cannot drown in what they differ by.
+    """
     goal = np.where(used, 0.0, -weights)
     index = np.flatnonzero(used)
-    inner, slope, rest = H[np.ix_(index, index)], g[index] + H[index] @ goal, -goal.sum()
+    last = index[int(weights[index].argmax())]
+    goal[last] = -(goal.sum() - goal[last])
+    free = index[index != last]
+    slope = g + H @ goal
+    differing = H[np.ix_(free, free)] - H[free, last][:, None] - H[last, free] + H[last, last]
+    moves = _solved(differing, slope[last] - slope[free])
+    goal[free] = moves
+    goal[last] -= moves.sum()
+    return goal
+
+
+def _solved(H: Array, right: Array) -> Array:
+    """``H^-1 right`` for a positive semidefinite matrix, by as little of a ridge as works."""
+    # without any curvature the ridge is all there is, and moves are longer than any walk
+    size = float(np.trace(H)) / max(len(H), 1) or 1.0
     for ridge in _RIDGES:
         try:
-            factor = cho_factor(inner + ridge * np.eye(len(index)), check_finite=False)
+            factor = cho_factor(H + ridge * size * np.eye(len(H)), check_finite=False)
         except LinAlgError:
             continue
-        by_one, by_slope = cho_solve(factor, np.ones(len(index))), cho_solve(factor, slope)
-        goal[index] = by_one * ((rest + by_slope.sum()) / by_one.sum()) - by_slope
-        return goal
+        return np.asarray(cho_solve(factor, right))
     raise LinAlgError("the Hessian in the weights is not positive semidefinite: the loss is not convex")

@@ -141,9 +141,12 @@ class _Pursuit:
         return max(self.loss - self.lower, 0.0) + self.rounding
 
     def run(self, tol: float, max_iter: int) -> Solution:
+        closest, waited = np.inf, 0
         for smooth in self._softened():
             self._descend(smooth, tol, max_iter)
-            if self._reached(tol) or len(self.history) > max_iter:
+            waited = 0 if self.gap < 0.9 * closest else waited + 1
+            closest = min(closest, self.gap)
+            if self._reached(tol) or len(self.history) > max_iter or waited == 2:
                 break
         return Solution(self.weights, self.loss, self.gap, self.alignment, self.history, self._reached(tol))
 

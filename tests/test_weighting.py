@@ -1,0 +1,291 @@
+"""Weights over a finite pool: moves that are optimal, certificates that hold, nothing copied."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gce.losses import CrossEntropy, LogMixture, Loss, Power, PseudoHuber, Quantile, Squared
+from gce.risk import Risk
+from gce.weighting import Outputs, certified, greedy_selection, shrinking, solve
+from gce.weighting.quadratic import best_moves
+from helpers import LOSSES, outputs_of, targets
+
+POOLS = {**LOSSES, "log_mixture": LogMixture()}
+every_loss = pytest.mark.parametrize("loss", POOLS.values(), ids=POOLS.keys())
+
+
+class Blind(Loss):
+    """A loss that knows its value alone: no curvature, no gradient of its own."""
+
+    def value(self, pred, y):
+        return (pred - y).square().sum(-1)
+
+
+def pool(loss, seed, models=7, n=25):
+    """Models that are right to different degrees, and row weights."""
+    rng = np.random.default_rng(seed)
+    weight = torch.from_numpy(rng.uniform(0, 1, (1, n)))
+    if isinstance(loss, LogMixture):
+        y = torch.ones(n, 1, dtype=torch.float64)
+        answers = rng.beta(rng.uniform(0.5, 4, (models, 1, 1)), 1.0, (models, n, 1))
+    else:
+        y = targets(loss, n, rng)
+        signs = 2 * y.numpy() - 1 if not isinstance(loss, CrossEntropy) and y.unique().numel() == 2 else y.numpy()
+        answers = rng.uniform(0.2, 2, (models, 1, 1)) * signs + rng.normal(size=(models, n, outputs_of(loss)))
+    offset = torch.zeros(y.shape[1], dtype=torch.float64)
+    return Risk(loss, y, weight / weight.sum(), offset), Outputs([torch.from_numpy(a) for a in answers])
+
+
+def value(risk, outputs, weights):
+    return float(risk.value(outputs.combine(np.asarray(weights))[None]))
+
+
+# The quadratic over the simplex.
+
+
+@given(seed=st.integers(0, 10**6), size=st.integers(1, 12), rank=st.integers(0, 12), scale=st.floats(-8, 8))
+@settings(max_examples=150, deadline=None)
+def test_moves_meet_the_conditions_of_an_optimum(seed, size, rank, scale):
+    rng = np.random.default_rng(seed)
+    factor = rng.normal(size=(rank, size))
+    factor[:, rng.integers(size)] = factor[:, 0]  # equal models
+    hessian, slope = 10**scale * factor.T @ factor, 10**scale * rng.normal(size=size)
+    weights = rng.dirichlet(np.ones(size)) * (rng.random(size) > 0.4)
+    weights = weights / weights.sum() if weights.any() else np.eye(size)[0]
+    moves = best_moves(hessian, slope, weights)
+    assert (weights + moves >= -1e-15).all()
+    assert abs(moves.sum()) <= 1e-14
+    gradient = slope + hessian @ moves
+    unit = np.abs(slope).max() + np.abs(hessian).max()
+    assert (weights + moves) @ (gradient - gradient.min()) <= 1e-9 * unit
+
+
+def test_moves_far_smaller_than_weights_keep_their_digits():
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(30, 5))
+    hessian, weights = factor.T @ factor, np.full(5, 0.2)
+    slope = 1.0 + 1e-12 * rng.normal(size=5)
+    moves = best_moves(hessian, slope, weights)
+    exact = np.linalg.solve(np.block([[hessian, np.ones((5, 1))], [np.ones((1, 5)), 0]]), [*(1.0 - slope), 0])[:5]
+    assert 1e-15 < np.abs(moves).max() < 1e-11
+    np.testing.assert_allclose(moves, exact, rtol=1e-3, atol=1e-17)
+    assert abs(moves.sum()) <= 1e-15 * np.abs(moves).max()
+
+
+# Sums over answers.
+
+
+@every_loss
+def test_the_hessian_is_the_derivative_of_the_slopes_along_moves(loss):
+    if loss.soft(1.0) is not None:
+        loss = loss.soft(0.3)
+    risk, outputs = pool(loss if type(loss) in map(type, POOLS.values()) else Squared(), 3)
+    risk = Risk(loss, risk.y, risk.weight, risk.offset)
+    weights, step = np.full(7, 1 / 7), 1e-6
+
+    def slopes(w):
+        return outputs.inner(risk.gradient(outputs.combine(w)[None])[0])
+
+    numeric = [(slopes(weights + step * e) - slopes(weights - step * e)) / (2 * step) for e in np.eye(7)]
+    some = np.array([5, 0, 2])
+    found = outputs.hessian(risk, outputs.combine(weights), some)
+    moves = np.array([[1, -1, 0], [0, 1, -1], [2, -1, -1]])  # sums of 0
+    expected = moves @ np.array(numeric)[np.ix_(some, some)] @ moves.T
+    np.testing.assert_allclose(moves @ found @ moves.T, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_the_hessian_is_a_sum_over_blocks_of_rows(monkeypatch):
+    risk, outputs = pool(CrossEntropy(), 0)
+    pred, some = outputs.combine(np.full(7, 1 / 7)), np.arange(7)
+    whole = outputs.hessian(risk, pred, some)
+    monkeypatch.setattr("gce.weighting.outputs._BLOCK", 100)
+    np.testing.assert_allclose(outputs.hessian(risk, pred, some), whole, rtol=1e-13)
+
+
+def test_answers_are_kept_as_they_are():
+    _, outputs = pool(Squared(), 0)
+    more = outputs.select([2, 0]).adding(outputs.answers[1])
+    assert all(kept is given for kept, given in zip(more.answers, [outputs.answers[j] for j in (2, 0, 1)], strict=True))
+    with pytest.raises(ValueError, match="at least one"):
+        Outputs([])
+
+
+def test_single_precision_is_added_up_in_double():
+    risk, outputs = pool(Squared(), 0)
+    single = Outputs([a.float() for a in outputs.answers])
+    exact = Outputs([a.float().double() for a in outputs.answers])
+    found, expected = solve(risk, single, 1e-10), solve(risk, exact, 1e-10)
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-12, atol=1e-14)
+    assert found.loss == pytest.approx(expected.loss, rel=1e-14)
+
+
+# The solution.
+
+
+@every_loss
+@given(seed=st.integers(0, 10**6), models=st.integers(1, 15))
+@settings(max_examples=20, deadline=None)
+def test_no_other_weights_beat_the_certificate(loss, seed, models):
+    risk, outputs = pool(loss, seed, models)
+    found = solve(risk, outputs, 1e-7)
+    assert found.reached
+    assert found.gap <= 1e-7 * abs(found.loss)
+    assert (found.weights >= 0).all()
+    assert found.weights.sum() == pytest.approx(1, abs=1e-15)
+    assert found.loss == value(risk, outputs, found.weights)
+    rng = np.random.default_rng(seed)
+    others = [*np.eye(models), *rng.dirichlet(np.full(models, 0.3), 20), np.full(models, 1 / models)]
+    assert min(value(risk, outputs, w) for w in others) >= found.loss - found.gap
+
+
+@every_loss
+def test_alignment_says_why_a_model_is_not_used(loss):
+    risk, outputs = pool(loss, 6, models=20)
+    found = solve(risk, outputs, 1e-9)
+    unit = np.abs(found.alignment).max()
+    assert 1 < len(found.used) < 20
+    assert np.abs(found.alignment[found.used]).max() <= 1e-4 * unit
+    unused = np.setdiff1d(np.arange(20), found.used)
+    assert (found.alignment[unused] > 1e-4 * unit).all()
+
+
+def test_the_history_tells_of_every_round():
+    risk, outputs = pool(LogMixture(), 2, models=40, n=60)
+    found = solve(risk, outputs, 1e-10)
+    assert [h["t"] for h in found.history] == list(range(len(found.history)))
+    losses, gaps = [h["loss"] for h in found.history], [h["gap"] for h in found.history]
+    assert losses == sorted(losses, reverse=True)
+    assert found.history[-1]["gap"] == found.gap
+    assert found.history[-1]["used"] == len(found.used)
+    assert all(loss - gap <= found.loss for loss, gap in zip(losses, gaps, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairwise_steps_alone_find_the_same_optimum(seed):
+    risk, outputs = pool(Squared(), seed)
+    blind = Risk(Blind(), risk.y, risk.weight, risk.offset)
+    found, expected = solve(blind, outputs, 1e-6, max_iter=5000), solve(risk, outputs, 1e-10)
+    assert found.reached
+    assert not Blind.curved
+    assert expected.loss - expected.gap <= found.loss <= expected.loss + found.gap
+
+
+@pytest.mark.parametrize("loss", [Power(1.0), Quantile(0.2), Power(1.2)])
+def test_losses_with_a_kink_are_solved_from_below(loss):
+    risk, outputs = pool(loss, 1, models=30, n=40)
+    found = solve(risk, outputs, 1e-7)
+    assert found.reached
+    assert found.loss == value(risk, outputs, found.weights)
+
+
+@pytest.mark.parametrize("loss", [Squared(), PseudoHuber(), LogMixture()])
+def test_a_start_changes_the_way_and_not_the_end(loss):
+    risk, outputs = pool(loss, 3, models=20)
+    cold = solve(risk, outputs, 1e-9)
+    warm = solve(risk, outputs, 1e-9, start=cold.weights)
+    assert len(warm.history) < len(cold.history)
+    other = solve(risk, outputs, 1e-9, start=np.eye(20)[4])
+    assert abs(other.loss - cold.loss) <= max(other.gap, cold.gap)
+
+
+def test_equal_models_are_not_all_used():
+    risk, outputs = pool(Squared(), 0)
+    found = solve(risk, Outputs([outputs.answers[0]] * 4), 1e-9)
+    assert len(found.used) == 1
+    assert found.reached
+
+
+def test_what_float64_cannot_reach_is_said():
+    risk, outputs = pool(LogMixture(), 0)
+    found = solve(risk, outputs, 0.0)
+    assert not found.reached
+    assert 0 < found.gap < 1e-13 * found.loss
+
+
+def test_rows_that_nobody_gave_a_chance_leave_the_optimum_as_it_was():
+    risk, outputs = pool(LogMixture(), 0)
+    hopeless = [a.clone() for a in outputs.answers]
+    for a in hopeless:
+        a[:3] = 0.0
+    found = solve(risk, Outputs(hopeless), 1e-9)
+    rest = Risk(risk.loss, risk.y[3:], risk.weight[:, 3:] / risk.weight[:, 3:].sum(), risk.offset)
+    expected = solve(rest, Outputs([a[3:] for a in hopeless]), 1e-9)
+    assert np.isfinite(found.loss)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-4)
+
+
+def test_one_chance_is_enough_for_a_row():
+    """All models but one call the row impossible: that one must be used, and the others lose little."""
+    risk, outputs = pool(LogMixture(), 0)
+    answers = [a.clone() for a in outputs.answers]
+    for j, a in enumerate(answers):
+        a[0] = 0.9 if j == 4 else 0.0
+    found = solve(risk, Outputs(answers), 1e-9)
+    assert found.weights[4] > 0
+    assert found.reached
+
+
+# Caruana's selection.
+
+
+@pytest.mark.parametrize("loss", [Squared(), LogMixture()])
+def test_selection_adds_the_best_model_each_round(loss):
+    risk, outputs = pool(loss, 1)
+    found = greedy_selection(risk, outputs, 12, 1, 0.5, np.random.default_rng(0))
+    bag, path = [], []
+    for _ in range(12):
+        tries = [(value(risk, outputs, np.bincount([*bag, j], minlength=7) / (len(bag) + 1)), j) for j in range(7)]
+        bag.append(min(tries)[1])
+        path.append((min(tries)[0], len(bag)))
+    size = min(path)[1]
+    np.testing.assert_allclose(found.weights, np.bincount(bag[:size], minlength=7) / size)
+    best = solve(risk, outputs, 1e-10)
+    assert best.loss - best.gap <= found.loss <= best.loss + found.gap
+
+
+def test_bags_draw_some_of_the_models():
+    risk, outputs = pool(Squared(), 1)
+    alone = greedy_selection(risk, outputs, 5, 40, 1e-9, np.random.default_rng(0))
+    counts = np.zeros(7)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        counts[rng.choice(7, 1, replace=False)] += 1 / 40
+    np.testing.assert_allclose(alone.weights, counts)
+
+
+def test_certified_judges_any_weights():
+    risk, outputs = pool(LogMixture(), 4)
+    weights = np.full(7, 1 / 7)
+    judged, best = certified(risk, outputs, weights), solve(risk, outputs, 1e-10)
+    np.testing.assert_allclose(judged.weights, weights, rtol=1e-15)
+    assert judged.loss == pytest.approx(value(risk, outputs, weights), rel=1e-14)
+    assert 0 < judged.loss - best.loss <= judged.gap
+
+
+# Ever fewer models.
+
+
+@pytest.mark.parametrize("loss", [Squared(), LogMixture(), Power(1.0), CrossEntropy()])
+def test_every_step_of_a_shrinking_path_is_optimal_for_its_models(loss):
+    risk, outputs = pool(loss, 6, models=8)
+    path = shrinking(risk, outputs, solve(risk, outputs, 1e-8), 1e-8)
+    sizes, losses = [len(step.used) for step in path], [step.loss for step in path]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert sizes[-1] == 1
+    assert losses == sorted(losses)
+    for step in path[1:]:
+        alone = solve(risk, outputs.select(step.used), 1e-8)
+        assert abs(alone.loss - step.loss) <= max(alone.gap, step.gap)
+        assert step.loss == value(risk, outputs, step.weights)
+    assert losses[-1] == min(value(risk, outputs, w) for w in np.eye(8))
+
+
+def test_the_easiest_model_to_spare_is_spared_first():
+    """All pairs of three models are compared by hand."""
+    risk, outputs = pool(Squared(), 8, models=3)
+    path = shrinking(risk, outputs, solve(risk, outputs, 1e-10), 1e-10)
+    assert len(path[0].used) == 3
+    pairs = [solve(risk, outputs.select([i, j]), 1e-10).loss for i, j in ((0, 1), (0, 2), (1, 2))]
+    assert path[1].loss == pytest.approx(min(pairs), rel=1e-9)
