@@ -155,14 +155,18 @@ class _Pursuit:
 
     def _softened(self) -> Iterator[Risk]:
         """The risk itself, or ever narrower ones below it."""
-        residual = (self.risk.offset + self.pred - self.risk.y).abs().mean(1)
-        size = float(self.risk.weight[0] @ residual)
-        width = size
-        while (soft := self.risk.loss.soft(width)) is not None and width > _NARROWEST * size:
-            yield replace(self.risk, loss=soft)
-            width *= _NARROWER
-        if soft is None or size == 0:
+        if self.risk.loss.soft(1.0) is None or not (width := self._residual()):
             yield self.risk
+            return
+        while (size := self._residual()) and width > _NARROWEST * size:
+            soft = self.risk.loss.soft(width)
+            assert soft is not None
+            yield replace(self.risk, loss=soft)
+            width = _NARROWER * min(width, self._residual())
+
+    def _residual(self) -> float:
+        """How far predictions are from targets, on average."""
+        return float(self.risk.weight[0] @ (self.risk.offset + self.pred - self.risk.y).abs().mean(1))
 
     def _descend(self, risk: Risk, tol: float, max_iter: int) -> None:
         """Make a smooth risk small, until the gap is closed, its own gap no longer matters, or rounding decides."""
