@@ -1,4 +1,4 @@
-"""A small table of numbers as text and as HTML."""
+"""A small table as text and as HTML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WIDTH = 88
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of numbers with named rows.
+    """Columns with named rows.
 
     Parameters
     ----------
@@ -19,13 +19,13 @@ class Table:
     names : list of str
         Of the rows.
     columns : dict
-        A column's name and its numbers, one a row; None where it has none.
+        A column's name and its numbers, one a row; None where it has none, a str where it is written already.
     notes : list of str
     """
 
     title: str
     names: list[str]
-    columns: dict[str, list[float | None]]
+    columns: dict[str, list[float | str | None]]
     notes: list[str]
 
     def cells(self) -> list[list[str]]:
@@ -34,10 +34,10 @@ class Table:
         return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _shown(value: float | None) -> str:
+def _shown(value: float | str | None) -> str:
     if value is None:
         return ""
-    return str(value) if isinstance(value, int) else f"{value:.4g}"
+    return str(value) if isinstance(value, int | str) else f"{value:.4g}"
 
 
 def text(table: Table) -> str:

@@ -153,7 +153,7 @@ class BoundReport:
         there = self.held_out
         names = ["rows", "empirical risk", f"complexity, {self.rademacher.kind}", f"its {self.rademacher.draws} draws"]
         here = [self.rows, self.risk, self.complexity, self.draws, self.confidence, self.total]
-        columns: dict[str, list[float | None]] = {"training": [*here]}
+        columns: dict[str, list[float | str | None]] = {"training": [*here]}
         if there is not None:
             columns["held out"] = [there.rows, there.risk, None, None, there.confidence, there.total]
         title = f"Bound on the risk ({self.loss}), each column with probability {1 - self.delta:g}"

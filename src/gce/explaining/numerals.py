@@ -1,0 +1,50 @@
+"""How figures are written so that what they are there for can be seen."""
+
+from __future__ import annotations
+
+import math
+
+#: What is less than this share of the loss is not told from 0.
+_NOTHING = 1e-6
+
+
+def above(gap: float) -> str:
+    """A bound to two digits, rounded up: rounded down it would claim what is not proven.
+
+    Examples
+    --------
+    >>> above(1.41e-9), above(0.1), above(0.0)
+    ('1.5e-09', '0.1', '0')
+    """
+    if not (gap > 0 and math.isfinite(gap)):
+        return f"{gap:g}"
+    unit = math.floor(math.log10(gap)) - 1
+    text = f"{gap:.2g}"
+    return text if float(text) >= gap else f"{float(text) + 10.0**unit:.2g}"
+
+
+def rise(loss: float, base: float) -> str:
+    """By how many percent a loss is above another one; empty where they are equal, or nothing can be said.
+
+    Examples
+    --------
+    >>> rise(0.123, 0.12), rise(0.11, 0.12), rise(0.9, 0.1), rise(0.12, 0.12), rise(float("nan"), 0.12), rise(1.0, 0.0)
+    ('+2.5 %', '-8.3 %', '+800 %', '', '', '')
+    """
+    if base == 0 or not abs(loss - base) > _NOTHING * abs(base):
+        return ""
+    share = 100 * (loss - base) / abs(base)
+    return f"{share:+.0f} %" if abs(share) >= 100 else f"{share:+.2g} %"
+
+
+def signed(slope: float, loss: float) -> str:
+    """A slope of the loss with its sign, 0 where it is nothing beside the loss.
+
+    Examples
+    --------
+    >>> signed(0.0123, 0.5), signed(-3e-9, 0.5), signed(-0.2, 0.5), signed(float("nan"), 0.5)
+    ('+0.012', '0', '-0.2', '')
+    """
+    if math.isnan(slope):
+        return ""
+    return "0" if abs(slope) <= _NOTHING * abs(loss) else f"{slope:+.2g}"
