@@ -12,8 +12,8 @@ ORDER = [
     "datasets", "extras", "kernels", "passes", "native", "memory", "rows", "losses", "risk", "line_search",
     "weighting", "coefficients", "objectives", "streams", "parts", "basis", "ensemble", "active_set", "algorithms",
     "callbacks", "trackers", "hooks", "fitting", "nongreedy", "table", "members", "scoring", "calibration",
-    "settings", "responses", "theory", "storage", "export", "plotting", "explaining", "report", "writing", "base",
-    "greedy", "jointly", "tasks", "estimators", "loading", "cli", "__main__",
+    "settings", "responses", "reading", "theory", "storage", "export", "plotting", "explaining", "report", "writing",
+    "base", "surgery", "greedy", "jointly", "tasks", "estimators", "loading", "cli", "__main__",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 PAPER = sorted((SOURCE.parents[1] / "paper").rglob("*.py"))

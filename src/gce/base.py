@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, is_regressor
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _check_y,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 from torch import Tensor
 
 from gce import scoring as answers
@@ -29,6 +20,7 @@ from gce.hooks import FitTask, Support, with_callbacks
 from gce.losses import Loss
 from gce.members import Members, Rows, from_splits, splits_for, with_validation
 from gce.native import limited
+from gce.reading import Given, Reading
 from gce.rows import Inputs, Matrix, SparseRows, for_training, on_device, stacked
 from gce.settings import (
     as_bound,
@@ -41,16 +33,13 @@ from gce.settings import (
 )
 from gce.settings import threads as torch_threads
 from gce.streams import Streams
-from gce.table import Schema, Sheet, Table, as_targets, is_tabular, read
+from gce.table import Schema, Table, as_targets
 from gce.table.encoder import Encoder
 from gce.writing import Writing
 
 Array = NDArray[np.float64]
 
 _ROWS_AT_ONCE = 65_536
-#: How arrays of numbers are checked: gaps are welcome, infinity is not.
-_NUMBERS = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
-_SPARSE = {"dtype": np.float64, "accept_sparse": "csr"}
 #: Numbers of rows that are scaled at a time, were they written out.
 _NUMBERS_AT_ONCE = 1 << 26
 
@@ -76,19 +65,7 @@ class Way:
     seed: int | None = None
 
 
-class Given(NamedTuple):
-    """What a user gives to ``fit``."""
-
-    X: Any
-    y: Any
-    sample_weight: Any
-    groups: Any
-    X_val: Any
-    y_val: Any
-    sample_weight_val: Any
-
-
-class ConvexModel(Writing, Support, BaseEstimator):
+class ConvexModel(Writing, Support, Reading):
     """A convex combination of models around an offset, whatever its task and however it is learned.
 
     Parameters
@@ -190,34 +167,37 @@ class ConvexModel(Writing, Support, BaseEstimator):
 
     def _fit_by(self, way: Way, given: Given) -> Self:
         """Fit in a way of learning."""
-        X, y, sample_weight, groups, *validation_rows = given
         self._check_table()
-        task = FitTask(self, X, y, sample_weight)
-        sheet, y = self._read_both(as_numpy(X), as_targets(as_numpy(y)), reset=not way.resume)
-        weight = _check_sample_weight(as_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
-        kept = np.flatnonzero(weight)
-        if len(kept) == 0:
-            raise ValueError("all sample weights are zero: there is no row to fit")
-        sheet, weight = sheet.take(kept), weight[kept]
-        if not way.resume:
-            # a fit that breaks off must not leave an old ensemble behind a new table
-            for name in ("ensemble_", "_fit"):
-                self.__dict__.pop(name, None)
-        schema = self.table_.schema if way.resume else Schema.learn(sheet, weight, self.categorical_features)
-        X, (target, codes) = schema.code(sheet), self._encode_like(y[kept]) if way.resume else self._encode_y(y[kept])
-        validation = self._check_validation(schema, *validation_rows)
-        weight = weight * self._factors(target, weight)
+        task = FitTask(self, given.X, given.y, given.sample_weight)
+        schema, rows = self._take(given, like=way.resume)
         seed = draw_seed(self.random_state) if way.seed is None else way.seed
-        rows = Rows(X, target, codes, weight, kept, self._check_groups(groups, len(y), kept), len(y))
-        members, X_all, target_all = self._members(rows, seed, validation)
+        members, X, target = self._members(rows, seed, self._check_validation(schema, given))
         with torch.no_grad(), torch_threads(self.n_jobs), limited(self.n_jobs):
             if not way.resume:
                 self._start(schema, rows, seed)
-            problem, metric = self._problem(X_all, target_all, members, sample_weight is not None)
+            self._folds = list(members.names)
+            problem, metric = self._problem(X, target, members, given.sample_weight is not None)
             way.learn(problem, metric, Streams(seed, members.names), task)
             self._calibrate(self._held_out(problem, members.held_out_total))
         task.end()
         return self
+
+    def _take(self, given: Given, like: bool) -> tuple[Schema, Rows]:
+        """Rows of positive weight, coded: like those of the last fit, or as the first thing of a new one."""
+        sheet, y = self._read_both(as_numpy(given.X), as_targets(as_numpy(given.y)), reset=not like)
+        weight = _check_sample_weight(as_numpy(given.sample_weight), y, dtype=np.float64, ensure_non_negative=True)
+        kept = np.flatnonzero(weight)
+        if len(kept) == 0:
+            raise ValueError("all sample weights are zero: there is no row to fit")
+        sheet, weight = sheet.take(kept), weight[kept]
+        if not like:
+            # a fit that breaks off must not leave an old ensemble behind a new table
+            for name in ("ensemble_", "_fit"):
+                self.__dict__.pop(name, None)
+        schema = self.table_.schema if like else Schema.learn(sheet, weight, self.categorical_features)
+        X, (target, codes) = schema.code(sheet), self._encode_like(y[kept]) if like else self._encode_y(y[kept])
+        weight = weight * self._factors(target, weight)
+        return schema, Rows(X, target, codes, weight, kept, self._check_groups(given.groups, len(y), kept), len(y))
 
     def _check_table(self) -> None:
         if self.clip is not None and not check_number("clip", self.clip, 0) > 0:
@@ -226,40 +206,9 @@ class ConvexModel(Writing, Support, BaseEstimator):
             raise ValueError(f"scale must be 'auto', 'each', 'common' or 'robust', got {self.scale!r}")
         find_device(self.device)
 
-    def _read_both(self, X: Any, y: Any, reset: bool) -> tuple[Sheet, NDArray[Any]]:
-        """Rows and targets at the door, checked as scikit-learn does."""
-        several = self.__sklearn_tags__().target_tags.multi_output
-        about_y = {"multi_output": several, "y_numeric": is_regressor(self)}
-        if is_tabular(X):
-            validate_data(self, X, y, skip_check_array=True, reset=reset)
-            sheet, y = read(X), _check_y(y, estimator=self, **about_y)
-            check_consistent_length(sheet.columns[0], y)
-            return sheet, y
-        X, y = validate_data(self, X, y, reset=reset, **(_SPARSE if issparse(X) else _NUMBERS), **about_y)
-        return self._sheet(X), y
-
-    def _read(self, X: Any) -> Sheet:
-        """Rows like those of the fit."""
-        X = as_numpy(X)
-        if is_tabular(X):
-            return read(validate_data(self, X, skip_check_array=True, reset=False))
-        return self._sheet(validate_data(self, X, reset=False, **(_SPARSE if issparse(X) else _NUMBERS)))
-
-    def _sheet(self, X: Any) -> Sheet:
-        return Sheet.of_numbers(SparseRows.of(X) if issparse(X) else X, getattr(self, "feature_names_in_", None))
-
-    def _check_groups(self, groups: Any, rows: int, kept: NDArray[np.intp]) -> NDArray[Any] | None:
-        if groups is None:
-            return None
-        groups = column_or_1d(as_targets(as_numpy(groups)))
-        if len(groups) != rows:
-            raise ValueError(f"groups has {len(groups)} entries for {rows} rows: give one a row")
-        return taken(groups, kept)
-
-    def _check_validation(
-        self, schema: Schema, X_val: Any, y_val: Any, weight_val: Any
-    ) -> tuple[Matrix, Array, Array] | None:
+    def _check_validation(self, schema: Schema, given: Given) -> tuple[Matrix, Array, Array] | None:
         """Rows given for validation, encoded as the training rows are."""
+        X_val, y_val, weight_val = given.X_val, given.y_val, given.sample_weight_val
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together")
         if X_val is None:
@@ -268,13 +217,18 @@ class ConvexModel(Writing, Support, BaseEstimator):
             return None
         if not (self.cv is None or (isinstance(self.cv, str) and self.cv == "auto")):
             raise ValueError(f"X_val and cv={self.cv!r} both say what to hold out: give one of them")
-        X_val, y_val = schema.code(self._read(X_val)), as_targets(as_numpy(y_val))
-        check_consistent_length(X_val, y_val)
-        weight = _check_sample_weight(as_numpy(weight_val), X_val, dtype=np.float64, ensure_non_negative=True)
-        if not weight.any():
+        rows = self._judged(schema, X_val, y_val, weight_val)
+        if not rows[2].any():
             raise ValueError("all of sample_weight_val is zero: there is nothing to watch")
-        target = self._encode_y_val(np.asarray(y_val))
-        return X_val, target, weight * self._factors(target, weight)
+        return rows
+
+    def _judged(self, schema: Schema, X: Any, y: Any, sample_weight: Any) -> tuple[Matrix, Array, Array]:
+        """Rows to judge by, coded, with targets ``(n, k)`` and weights ``(n,)``; they need not have all classes."""
+        X, y = schema.code(self._read(X)), as_targets(as_numpy(y))
+        check_consistent_length(X, y)
+        weight = _check_sample_weight(as_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
+        target = self._encode_y_val(np.asarray(y))
+        return X, target, weight * self._factors(target, weight)
 
     def _members(
         self, rows: Rows, seed: int, validation: tuple[Matrix, Array, Array] | None

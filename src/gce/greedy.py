@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gce.active_set import Standing
 from gce.algorithms import ALGORITHMS, Algorithm
-from gce.base import ConvexModel, Given, Way
+from gce.base import ConvexModel, Way
 from gce.basis import BASES, Basis
 from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit
 from gce.fitting import Fit, Keep, Method, Metric, Problem
@@ -25,6 +25,7 @@ from gce.hooks import FitTask, with_callbacks
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.losses import Loss
 from gce.native import limited
+from gce.reading import Given
 from gce.settings import check_count, check_number, look_up
 from gce.storage.checkpoints import Checkpoint
 from gce.storage.fingerprints import fingerprint

@@ -118,6 +118,13 @@ def _restore_signs(parts: Parts) -> list[int] | None:
     return signs
 
 
+def _restore_folds(parts: Parts) -> list[int]:
+    folds = parts.meta.get("value")
+    if not isinstance(folds, list) or not all(type(name) is int and 0 <= name < 2**64 for name in folds):
+        raise ValueError("'_folds' must be a list of the names of held-out rows")
+    return folds
+
+
 def _store_loss(loss: Loss) -> Parts:
     try:
         return _store_value(values.encode(loss))
@@ -171,6 +178,7 @@ FITTED = {
     "residuals_": Codec(_store_array, _restore_residuals),
     "_kept": Codec(_store_value, _restore_signs),
     "_seed": Codec(_store_value, lambda parts: parts.integer("value", 0, 2**256)),
+    "_folds": Codec(_store_value, _restore_folds),
     "_one_dimensional": Codec(_store_value, lambda parts: parts.flag("value")),
 }
 #: What each model must have of it, and each regressor or classifier, and no other, beside.
