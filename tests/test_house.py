@@ -13,7 +13,7 @@ ORDER = [
     "weighting", "coefficients", "objectives", "streams", "parts", "basis", "ensemble", "active_set", "algorithms",
     "callbacks", "trackers", "hooks", "fitting", "nongreedy", "table", "members", "scoring", "calibration",
     "settings", "responses", "reading", "theory", "storage", "export", "plotting", "explaining", "report", "writing",
-    "base", "surgery", "greedy", "jointly", "tasks", "estimators", "loading", "cli", "__main__",
+    "base", "surgery", "greedy", "jointly", "tasks", "estimators", "stacking", "loading", "cli", "__main__",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 PAPER = sorted((SOURCE.parents[1] / "paper").rglob("*.py"))

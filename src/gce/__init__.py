@@ -14,6 +14,12 @@ from gce.estimators import (
 )
 from gce.line_search import Brent, Exact, LineSearch, OpenLoop
 from gce.loading import load
+from gce.stacking import (
+    ConvexStackingClassifier,
+    ConvexStackingRegressor,
+    GreedySelectionClassifier,
+    GreedySelectionRegressor,
+)
 from gce.storage import ModelFileError
 
 __version__ = "0.1.0"
@@ -25,10 +31,14 @@ __all__ = [
     "Blended",
     "Brent",
     "ConvexEnsemble",
+    "ConvexStackingClassifier",
+    "ConvexStackingRegressor",
     "Exact",
     "FrankWolfe",
     "GCEClassifier",
     "GCERegressor",
+    "GreedySelectionClassifier",
+    "GreedySelectionRegressor",
     "LineSearch",
     "ModelFileError",
     "NGCEClassifier",

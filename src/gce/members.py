@@ -124,7 +124,7 @@ def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[S
         y = rows.target if codes is None else codes
         table = X.matrix if isinstance(X, SparseRows) else X
         splits = cv.split(table, y if codes is not None or y.shape[1] > 1 else y[:, 0], groups)
-        return [(_indices(learn, len(X)), _indices(test, len(X))) for learn, test in splits]
+        return [(indices(learn, len(X)), indices(test, len(X))) for learn, test in splits]
     if cv is None and fraction is not None and not (isinstance(fraction, Real) and 0 < fraction < 1):
         raise ValueError(f"validation_fraction must be in (0, 1) or None, got {fraction!r}")
     if groups is not None and (cv is None or automatic or whole):
@@ -201,11 +201,11 @@ def _moved(given: Any, rows: Rows) -> NDArray[np.intp]:
     """Indices (or a mask) into the caller's rows as indices into the rows that are kept."""
     place = np.full(rows.given, -1)
     place[rows.kept] = np.arange(len(rows.kept))
-    found = place[_indices(given, rows.given)]
+    found = place[indices(given, rows.given)]
     return found[found >= 0]
 
 
-def _indices(given: Any, rows: int) -> NDArray[np.intp]:
+def indices(given: Any, rows: int) -> NDArray[np.intp]:
     """A part of a split as indices from 0, whether given as these, from the end (negative) or as a mask."""
     part = np.asarray(given)
     if part.dtype == bool and part.shape == (rows,):

@@ -1,0 +1,184 @@
+"""The two tasks: what members are asked, how their answers are judged, and what a mixture means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_y
+
+from gce.losses import REGRESSION, CrossEntropy, Logistic, LogMixture, Loss, Squared
+from gce.members import Split
+from gce.responses import Array, Numbers, Probabilities, Scores
+from gce.scoring import class_codes, scores
+from gce.settings import look_up
+from gce.stacking.base import Stack
+from gce.stacking.evidence import Question, SecondClass, TrueClass
+from gce.table import check_labels, one_hot
+
+
+class StackedRegression(RegressorMixin, Stack):
+    """Numbers, one target or several."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        members = [model for _, model in self.estimators if hasattr(model, "__sklearn_tags__")]
+        tags.target_tags.multi_output = all(get_tags(model).target_tags.multi_output for model in members)
+        return tags
+
+    def _learn_targets(self, y: Any) -> Array:
+        y, self._shape = self._numbers(y)
+        self._response = Numbers(y.shape[1] if y.ndim == 2 else 1)
+        return y
+
+    def _known_targets(self, y: Any) -> Array:
+        y, shape = self._numbers(y)
+        if shape != self._shape:
+            raise ValueError(f"y must have the shape of the fit, {('n', *self._shape)}, got {('n', *shape)}")
+        return y
+
+    def _numbers(self, y: Any) -> tuple[Array, tuple[int, ...]]:
+        """Targets, a single column as ``(n,)``, and the shape of a row's target."""
+        y = _check_y(y, multi_output=True, y_numeric=True, estimator=self)
+        if y.ndim > 2:
+            raise ValueError(f"y must be of shape (n,) or (n, k), got {y.shape}")
+        if y.ndim == 2 and y.shape[1] == 1:
+            several = self.__sklearn_tags__().target_tags.multi_output
+            return column_or_1d(y, dtype=np.float64, warn=not several), (1,) if several else ()
+        return y.astype(np.float64), y.shape[1:]
+
+    def _question(self, y: NDArray[Any], weight: Array) -> Question:
+        loss = self._pick_loss()
+        rows = np.flatnonzero(weight)
+        target = np.ascontiguousarray(y[rows].reshape(len(rows), -1))
+        share = weight[rows] / weight.sum()
+        offset = loss.start(torch.from_numpy(target), torch.from_numpy(share)).numpy()
+        return Question(self._response, loss, target, share, offset, rows)
+
+    def _pick_loss(self) -> Loss:
+        return look_up("loss", "squared_error" if self.loss == "auto" else self.loss, REGRESSION, Loss)
+
+    def predict(self, X: Any) -> Array:
+        """Predict the target, ``(n,)`` or ``(n, k)`` as ``y`` was given.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+        """
+        mixture = self._mixture(X)
+        return mixture.reshape(len(mixture), *self._shape)
+
+
+class StackedClassification(ClassifierMixin, Stack):
+    """Classes, two or more.
+
+    Members that are fitted here see codes ``0, 1, ...`` instead of classes, as in scikit-learn's stacks: libraries that
+    take numbers only can then be combined too. Prefit members know classes as the user does.
+    """
+
+    mix: str
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.mix not in ("probabilities", "scores"):
+            raise ValueError(f"mix must be 'probabilities' or 'scores', got {self.mix!r}")
+
+    def _learn_targets(self, y: Any) -> NDArray[np.intp]:
+        y = self._labels(y)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class only, {self.classes_.tolist()}: a classifier needs samples of at least 2 classes"
+            )
+        known = self.classes_ if self.prefit else np.arange(len(self.classes_))
+        self._response = Probabilities(known) if self.mix == "probabilities" else Scores(known)
+        return codes
+
+    def _known_targets(self, y: Any) -> NDArray[np.intp]:
+        y = self._labels(y)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"classes {unknown.tolist()} are not among those of the fit, {self.classes_.tolist()}")
+        return np.searchsorted(self.classes_, y)
+
+    def _labels(self, y: Any) -> NDArray[Any]:
+        y = _check_y(y, estimator=self)
+        check_labels(y)
+        return y
+
+    def _question(self, y: NDArray[Any], weight: Array) -> Question:
+        several, rows = len(self.classes_), np.flatnonzero(weight)
+        loss, codes, share = self._pick_loss(), y[rows], weight[rows] / weight.sum()
+        if len(np.unique(codes)) < 2:
+            raise ValueError("rows of positive sample weight are of one class only: weights need at least 2 classes")
+        if self.mix == "scores":
+            target = one_hot(codes, several)
+            return Question(self._response, loss, target, share, np.zeros(target.shape[1]), rows)
+        if isinstance(loss, LogMixture):
+            return TrueClass(self._response, loss, np.ones((len(rows), 1)), share, np.zeros(1), rows, codes)
+        if isinstance(loss, Squared) and several == 2:
+            return SecondClass(self._response, loss, one_hot(codes, 2), share, np.zeros(1), rows)
+        return Question(self._response, loss, np.eye(several)[codes], share, np.zeros(several), rows)
+
+    def _pick_loss(self) -> Loss:
+        known: dict[str, Loss] = {"log_loss": self._link()}
+        if self.mix == "probabilities":
+            known = {"log_loss": LogMixture(), "brier": Squared()}
+        return look_up("loss", "log_loss" if self.loss == "auto" else self.loss, known, Loss)
+
+    def _link(self) -> Loss:
+        """What turns scores into probabilities."""
+        return Logistic() if len(self.classes_) == 2 else CrossEntropy()
+
+    def _check_folds(self, y: NDArray[Any], splits: list[Split]) -> None:
+        for m, (train, test) in enumerate(splits):
+            lacking = np.setdiff1d(y[test], y[train])
+            if len(lacking):
+                raise ValueError(
+                    f"classes {self.classes_[lacking].tolist()} are in the test rows of fold {m} but not in its "
+                    "training rows: give every class more rows, use fewer folds or another cv"
+                )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row, ``(n,)``.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+        """
+        codes = class_codes(torch.from_numpy(self._mixture(X)))
+        return self.classes_[codes]
+
+    def _means_probabilities(self) -> bool:
+        return self.mix == "probabilities" or isinstance(self.loss, str | Logistic | CrossEntropy)
+
+    @available_if(_means_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, ``(n, classes)``: the mixture itself, or what mixed scores stand for.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+        """
+        mixture = self._mixture(X)
+        return mixture if self.mix == "probabilities" else self._link().predict(torch.from_numpy(mixture)).numpy()
+
+    def _mixes_scores(self) -> bool:
+        return self.mix == "scores"
+
+    @available_if(_mixes_scores)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Array:
+        """Mixed scores: ``(n,)`` log-odds of ``classes_[1]`` for two classes, ``(n, classes)`` for more.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+        """
+        return scores(torch.from_numpy(self._mixture(X)))

@@ -1,0 +1,237 @@
+"""What a stack refuses: one sentence, with the member's name and what to do."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from gce import (
+    ConvexStackingClassifier,
+    ConvexStackingRegressor,
+    GreedySelectionClassifier,
+    GreedySelectionRegressor,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 3))
+Y = X[:, 0] + 0.3 * RNG.normal(size=30)
+LABELS = np.where(Y > 0, "up", "down")
+RIDGE = [("ridge", Ridge())]
+BAYES = [("bayes", GaussianNB())]
+
+
+class Bare:
+    """A model that only predicts."""
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+class Gone(RegressorMixin, BaseEstimator):
+    """A model without an answer to three rows of every fold."""
+
+    def fit(self, X, y):
+        self.fitted_ = True
+        return self
+
+    def predict(self, X):
+        return np.where(np.arange(len(X)) < 3, np.nan, 0.0)
+
+
+class Broken(Gone):
+    def fit(self, X, y):
+        raise RuntimeError("cannot learn this")
+
+
+MEMBERS = {
+    "none": ([], "no member to combine"),
+    "dropped": ([("a", "drop")], "no member to combine"),
+    "no list": (Ridge(), r"list of \(name, estimator\)"),
+    "no pairs": ([Ridge()], r"list of \(name, estimator\)"),
+    "no names": ([(1, Ridge())], r"list of \(name, estimator\)"),
+    "same names": ([("a", Ridge()), ("b", Ridge()), ("a", Ridge())], r"\['a'\] stand for several members"),
+    "underscores": ([("a__b", Ridge())], r"cannot be called \['a__b'\]"),
+    "a parameter's name": ([("loss", Ridge())], r"cannot be called \['loss'\]"),
+    "a class": ([("a", Ridge)], r"'a' is the class Ridge: give an instance, Ridge\(\)"),
+    "a model that cannot be fitted": ([("bare", Bare())], r"'bare' \(Bare\) lacks fit or get_params .*prefit=True"),
+    "a classifier": (BAYES, r"'bayes' \(GaussianNB\) is a classifier"),
+    "nothing to ask": ([("scaler", StandardScaler())], r"'scaler' \(StandardScaler\) has no predict"),
+    "NaN": ([*RIDGE, ("gone", Gone())], r"'gone' \(Gone\) answers NaN or infinity in 3 of 6 rows"),
+}
+
+
+@pytest.mark.parametrize("kind", [ConvexStackingRegressor, GreedySelectionRegressor])
+@pytest.mark.parametrize("fault", MEMBERS)
+def test_members_that_cannot_be_used(kind, fault):
+    estimators, words = MEMBERS[fault]
+    with pytest.raises(ValueError, match=words):
+        kind(estimators).fit(X, Y)
+
+
+def test_an_error_in_a_member_says_whose_it_is():
+    with pytest.raises(RuntimeError, match="cannot learn this") as caught:
+        ConvexStackingRegressor([*RIDGE, ("broken", Broken())]).fit(X, Y)
+    assert "while member 'broken' (Broken) was fitted" in caught.value.__notes__
+
+
+SETTINGS = {
+    "loss": ({"loss": "mse"}, "unknown loss 'mse'"),
+    "tol": ({"tol": -1}, "tol must be a number of at least 0, got -1"),
+    "prefit": ({"prefit": "yes"}, "prefit must be True or False, got 'yes'"),
+    "cv=prefit": ({"cv": "prefit"}, "use prefit=True"),
+    "cv word": ({"cv": "loo"}, "cv must be None, an int, a splitter or an iterable"),
+    "cv=1": ({"cv": 1}, "cv must be an integer of at least 2, got 1"),
+    "cv number": ({"cv": 2.5}, "cv must be None, an int"),
+    "no partition": ({"cv": ShuffleSplit(2, random_state=0)}, "hold out every row exactly once"),
+    "no splits": ({"cv": []}, "30 of 30 rows never"),
+    "half": ({"cv": [(np.arange(15), np.arange(15, 30))]}, "15 of 30 rows never and 0 more than once"),
+    "far": ({"cv": [(np.arange(15), np.arange(15, 31))]}, "indices of 30 rows"),
+}
+
+
+@pytest.mark.parametrize("fault", SETTINGS)
+def test_settings_that_mean_nothing(fault):
+    given, words = SETTINGS[fault]
+    with pytest.raises(ValueError, match=words):
+        ConvexStackingRegressor(RIDGE, **given).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"mix": "votes"}, "mix must be 'probabilities' or 'scores', got 'votes'"),
+        ({"loss": "squared_error"}, "unknown loss 'squared_error': use one of 'log_loss', 'brier'"),
+        ({"loss": "brier", "mix": "scores"}, "unknown loss 'brier': use one of 'log_loss'"),
+        (
+            {"estimators": [("svm", LinearSVC())]},
+            r"'svm' \(LinearSVC\) has no predict_proba: .*CalibratedClassifierCV.*scores",
+        ),
+        ({"estimators": RIDGE}, r"'ridge' \(Ridge\) has no predict_proba"),
+        ({"estimators": RIDGE, "mix": "scores"}, r"'ridge' \(Ridge\) has no predict_proba"),
+    ],
+)
+def test_settings_of_classifiers(given, words):
+    with pytest.raises(ValueError, match=words):
+        ConvexStackingClassifier(**{"estimators": BAYES, **given}).fit(X, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rounds": 0}, "rounds must be an integer of at least 1"),
+        ({"bags": 0}, "bags must be an integer of at least 1"),
+        ({"share": 0}, r"share must be in \(0, 1\], got 0"),
+        ({"share": 1.5}, r"share must be in \(0, 1\], got 1.5"),
+    ],
+)
+def test_settings_of_selections(given, words):
+    with pytest.raises(ValueError, match=words):
+        GreedySelectionClassifier(BAYES, **given).fit(X, LABELS)
+
+
+# Prefit members.
+
+
+def test_a_prefit_member_must_be_fitted():
+    with pytest.raises(NotFittedError, match=r"'raw' \(Ridge\) is not fitted, and prefit=True fits no member.*Frozen"):
+        ConvexStackingRegressor([("ridge", Ridge().fit(X, Y)), ("raw", Ridge())], prefit=True).fit(X, Y)
+
+
+def test_a_prefit_member_must_know_the_columns():
+    narrow = [("ridge", Ridge().fit(X, Y)), ("narrow", Ridge().fit(X[:, :2], Y))]
+    with pytest.raises(
+        ValueError, match=r"'narrow' \(Ridge\) was fitted on other columns: its n_features_in_ is 2, but X has 3"
+    ):
+        ConvexStackingRegressor(narrow, prefit=True).fit(X, Y)
+    a, b = pd.DataFrame(X, columns=list("abc")), pd.DataFrame(X, columns=list("abd"))
+    named = [("own", Ridge().fit(a, Y)), ("other", Ridge().fit(b, Y))]
+    with pytest.raises(
+        ValueError, match=r"'other' .* feature_names_in_ is \['a', 'b', 'd'\], but X has \['a', 'b', 'c'\]"
+    ):
+        ConvexStackingRegressor(named, prefit=True).fit(a, Y)
+
+
+@pytest.mark.parametrize("mix", ["probabilities", "scores"])
+def test_a_prefit_member_must_know_the_classes(mix):
+    codes = [("own", GaussianNB().fit(X, LABELS)), ("codes", GaussianNB().fit(X, Y > 0))]
+    with pytest.raises(
+        ValueError, match=r"'codes' \(GaussianNB\) knows the classes \[False, True\], which are not among"
+    ):
+        ConvexStackingClassifier(codes, mix=mix, prefit=True).fit(X, LABELS)
+
+
+def test_prefit_needs_no_folds():
+    with pytest.raises(ValueError, match="leave out groups"):
+        ConvexStackingRegressor([("ridge", Ridge().fit(X, Y))], prefit=True).fit(X, Y, groups=np.arange(30))
+
+
+# Rows.
+
+
+def test_targets_that_are_no_targets():
+    with pytest.raises(ValueError, match=r"one class only, \['up'\]"):
+        ConvexStackingClassifier(BAYES).fit(X, ["up"] * 30)
+    with pytest.raises(ValueError, match="continuous"):
+        ConvexStackingClassifier(BAYES).fit(X, Y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        ConvexStackingRegressor(RIDGE).fit(X, Y[:20])
+    with pytest.raises(ValueError, match="NaN"):
+        ConvexStackingRegressor(RIDGE).fit(X, np.where(Y > 1, np.nan, Y))
+
+
+def test_sample_weights_that_leave_nothing():
+    with pytest.raises(ValueError, match="zero"):
+        ConvexStackingRegressor(RIDGE).fit(X, Y, np.zeros(30))
+    with pytest.raises(ValueError, match="one class only"):
+        ConvexStackingClassifier(BAYES).fit(X, LABELS, (LABELS == "up").astype(float))
+
+
+@pytest.mark.parametrize("member", [KNeighborsRegressor(), make_pipeline(StandardScaler(), Ridge())])
+def test_a_member_that_takes_no_sample_weights_is_named(member):
+    kind = type(member).__name__
+    with pytest.raises(TypeError, match=rf"'odd' \({kind}\) takes no sample_weight in its fit.*routing"):
+        ConvexStackingRegressor([*RIDGE, ("odd", member)]).fit(X, Y, np.ones(30))
+
+
+def test_other_metadata_needs_routing():
+    with pytest.raises(ValueError, match="enable_metadata_routing=True"):
+        ConvexStackingRegressor(RIDGE).fit(X, Y, colour=np.ones(30))
+
+
+def test_groups_and_a_list_of_splits():
+    with pytest.raises(ValueError, match="groups and a list of splits"):
+        ConvexStackingRegressor(RIDGE, cv=list(KFold(2).split(X))).fit(X, Y, groups=np.arange(30))
+
+
+def test_a_row_that_lies_flat():
+    stack = ConvexStackingRegressor(RIDGE).fit(X, Y)
+    with pytest.raises(ValueError, match=r"had 3 columns: Reshape your data"):
+        stack.predict(X[0])
+
+
+# Gaps that cannot be reached.
+
+
+def test_a_gap_beyond_float64_is_said_on_the_user_s_line():
+    members = [("a", Ridge()), ("b", Ridge(100)), ("c", KNeighborsRegressor())]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stack = ConvexStackingRegressor(members, tol=1e-25, cv=3, random_state=0).fit(X, Y)
+    (warning,) = caught
+    assert warning.category is ConvergenceWarning
+    assert warning.filename == __file__
+    text = str(warning.message)
+    assert f"within {stack.gap_:.2g}" in text
+    assert "tol=1e-25" in text
+    assert f"loss {stack.risk_:.6g}" in text
+    assert stack.gap_ < 1e-12 * stack.risk_
