@@ -9,14 +9,14 @@ from sklearn.metrics import confusion_matrix
 from gce.report.charts import Line, guide, level, line_chart
 from gce.report.markup import NOTHING, Markup, Section, card, heading, percent, short, shown, table, tag
 from gce.report.scales import Scale
-from gce.report.trial import Array, Trial
+from gce.report.trial import Answers, Array
 
 #: Classes up to which cells are large, up to which the whole matrix is shown, and pairs or classes listed beyond.
 _ROOMY, _MATRIX, _LISTED = 4, 12, 20
 _BINS = 10
 
 
-def section(trial: Trial) -> Section | None:
+def section(trial: Answers) -> Section | None:
     """Which classes are taken for which, and whether probabilities are what they say."""
     if not trial.classifies:
         return None
@@ -102,12 +102,13 @@ def _taken_for(counts: Array, names: list[str], i: int) -> str:
     return names[int(others.argmax())] if others.any() else NOTHING
 
 
-def _calibration(trial: Trial) -> Markup:
+def _calibration(trial: Answers) -> Markup:
     several = len(trial.model.classes_) > 2
     curves = {"as given": _said(trial, trial.probability)}
-    if trial.temperature != 1.0:
+    before = trial.untempered
+    if before is not None:
         curves = {f"at temperature {shown(trial.temperature, 3)}": curves["as given"]}
-        curves["before (temperature 1)"] = _said(trial, trial.model.loss_.predict(trial.scores).cpu().numpy())
+        curves["before (temperature 1)"] = _said(trial, before)
     lines, words, least = [], [], 1.0
     looks = ("c0", "faint dashed c1")
     for (label, (said, truth)), look in zip(curves.items(), looks, strict=False):
@@ -135,7 +136,7 @@ def _calibration(trial: Trial) -> Markup:
     return card("Calibration", chart, note=note)
 
 
-def _said(trial: Trial, probability: Array | None) -> tuple[Array, NDArray[np.bool_]]:
+def _said(trial: Answers, probability: Array | None) -> tuple[Array, NDArray[np.bool_]]:
     """What a classifier said of each row, and whether it was so: of class 1, or of the class it predicted."""
     assert probability is not None
     classes = trial.model.classes_

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gce.losses import Squared
 from gce.report.markup import percent, short, shown
-from gce.report.trial import Trial, name_of
+from gce.report.trial import Answers, Trial, name_of
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ def _of_classes(trial: Trial) -> list[Measure]:
     share = np.array([trial.mean(trial.y == label) for label in classes])
     commonest = classes[share.argmax()]
     found = [
-        Measure("Error", percent(error), _interval(trial, error), error),
+        Measure("Error", percent(error), interval(trial, error), error),
         Measure("Log-loss", shown(loss), f"{_offset_name(trial)}: {shown(guess)}", loss),
     ]
-    auc = _area(trial)
+    auc = area(trial)
     if auc is not None:
         several = len(classes) > 2
         found.append(
@@ -68,7 +68,7 @@ def _of_classes(trial: Trial) -> list[Measure]:
     return found
 
 
-def _interval(trial: Trial, error: float) -> str:
+def interval(trial: Answers, error: float) -> str:
     """Clopper and Pearson's interval; rows that count differently have none."""
     if trial.weight is not None:
         return "weighted rows"
@@ -76,7 +76,7 @@ def _interval(trial: Trial, error: float) -> str:
     return f"95 % interval: {percent(ci.low)} to {percent(ci.high)}"
 
 
-def _area(trial: Trial) -> float | None:
+def area(trial: Answers) -> float | None:
     """The area under the ROC curve; None where a class is not among the rows."""
     assert trial.probability is not None
     classes = trial.model.classes_

@@ -34,19 +34,28 @@ def write(model: Any, path: str | Path, X: Any, y: Any, sample_weight: ArrayLike
     sample_weight : array-like of shape (n,), optional
         A row of weight 0 is a row that is not there.
     """
-    path = Path(path)
-    # before the work, not after it
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(path.parent)!r} for the report does not exist: make it first")
+    check_folder(path)
     trial = tried(model, X, y, sample_weight)
     found = [part.section(trial) for part in _SECTIONS]
+    save(path, type(model).__name__, _subtitle(trial), measures(trial), [section for section in found if section])
+
+
+def check_folder(path: str | Path) -> None:
+    """Refuse a path that cannot be written to: before the work, not after it."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"the folder {str(folder)!r} for the report does not exist: make it first")
+
+
+def save(path: str | Path, name: str, subtitle: str, found: list[Measure], sections: list[Section]) -> None:
+    """Put a page together and write it."""
+    text = _page(name, subtitle, found, sections)
     # a lone surrogate in a name has no place in a file
-    path.write_text(_page(trial, [section for section in found if section]), encoding="utf-8", errors="replace")
+    Path(path).write_text(text, encoding="utf-8", errors="replace")
 
 
-def _page(trial: Trial, sections: list[Section]) -> str:
-    style, script = (files("gce.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
-    name = type(trial.model).__name__
+def _page(name: str, subtitle: str, found: list[Measure], sections: list[Section]) -> str:
+    style, script = (files("gce.report").joinpath(part).read_text("utf-8") for part in ("page.css", "page.js"))
     # nothing but this very script may run, and nothing may be fetched
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
@@ -64,9 +73,9 @@ def _page(trial: Trial, sections: list[Section]) -> str:
     body = tag(
         "body",
         tag("a", "Skip to the numbers", href="#headline", class_="skip"),
-        tag("header", tag("div", tag("h1", name), tag("p", _subtitle(trial), class_="lead"))),
+        tag("header", tag("div", tag("h1", name), tag("p", subtitle, class_="lead"))),
         tag("nav", *links, aria_label="Sections"),
-        tag("main", _headline(measures(trial)), *(section.html() for section in sections)),
+        tag("main", _headline(found), *(section.html() for section in sections)),
         tag("footer", f"Written by gce on {time.strftime('%Y-%m-%d %H:%M')}. One file, no network."),
         tag("script", Markup(script)),
     )

@@ -8,14 +8,14 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 from gce.report.charts import Bar, bar_chart, guide, scatter_chart
 from gce.report.markup import Markup, Section, card, percent, shown, table
 from gce.report.scales import fitting
-from gce.report.trial import Array, Trial, rows_of
+from gce.report.trial import Answers, Array, rows_of
 
 #: Outputs drawn, dots a chart, bins of a histogram, rows on which intervals are tried.
 _DRAWN, _DOTS, _BINS, _TRIED = 3, 1500, 31, 5000
 _COVERAGES = (0.5, 0.8, 0.9, 0.95)
 
 
-def section(trial: Trial) -> Section | None:
+def section(trial: Answers) -> Section | None:
     """How far predictions lie from the truth."""
     if trial.classifies:
         return None
@@ -33,7 +33,7 @@ def section(trial: Trial) -> Section | None:
     return Section("residuals", "Residuals", lead, cards)
 
 
-def _scatter(trial: Trial, answer: Array, residual: Array, which: str) -> Markup:
+def _scatter(trial: Answers, answer: Array, residual: Array, which: str) -> Markup:
     some = trial.some(_DOTS)
     x, y = fitting(answer[some]), fitting(residual[some], [0.0])
     chart = scatter_chart(
@@ -53,7 +53,7 @@ def _scatter(trial: Trial, answer: Array, residual: Array, which: str) -> Markup
     return card(f"Residuals against predictions{which}", chart, note=note)
 
 
-def _histogram(trial: Trial, residual: Array) -> Markup:
+def _histogram(trial: Answers, residual: Array) -> Markup:
     # far residuals would squeeze all others into one bar
     x = fitting(np.quantile(residual, [0.002, 0.998]), room=0.0)
     low, high = x.low, x.high
@@ -88,7 +88,7 @@ def _histogram(trial: Trial, residual: Array) -> Markup:
     return card("How residuals are spread", chart, note=note)
 
 
-def _by_target(trial: Trial, answer: Array) -> Markup:
+def _by_target(trial: Answers, answer: Array) -> Markup:
     rows = []
     for k in range(answer.shape[1]):
         pair, weight = (trial.target[:, k], answer[:, k]), {"sample_weight": trial.weight}
@@ -98,7 +98,7 @@ def _by_target(trial: Trial, answer: Array) -> Markup:
     return card("Errors target by target", table(["target", "RMSE", "MAE", "R²"], rows, caption="Errors by target"))
 
 
-def _intervals(trial: Trial) -> Markup:
+def _intervals(trial: Answers) -> Markup:
     some = trial.some(_TRIED)
     X, y = rows_of(trial.X, some), trial.target[some]
     rows = []

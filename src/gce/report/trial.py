@@ -24,44 +24,33 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A model, rows, and what the model makes of them.
+class Answers:
+    """What a model says of rows whose truth is known.
 
     Parameters
     ----------
     model : estimator
     X : as given, less the rows of weight 0
-    sheet : Sheet
-        ``X`` column by column.
-    coded : array of shape (n, d)
     y : array of shape (n,) or (n, k)
         Classes or numbers, in the type and shape of ``answer``.
     target : array of shape (n, k)
         ``y`` as the loss knows it.
     weight : array of shape (n,) or None
-    scores : Tensor of shape (n, k)
     answer : array of shape (n,) or (n, k)
     probability : array of shape (n, classes) or None
-    course : Course
-    shares : Shares
     """
 
     model: Any
     X: Any
-    sheet: Sheet
-    coded: Array
     y: NDArray[Any]
     target: Array
     weight: Array | None
-    scores: Tensor
     answer: NDArray[Any]
     probability: Array | None
-    course: Course
-    shares: Shares
 
     @property
     def rows(self) -> int:
-        return len(self.coded)
+        return len(self.y)
 
     @property
     def classifies(self) -> bool:
@@ -70,16 +59,12 @@ class Trial:
     @property
     def temperature(self) -> float:
         """What probabilities divide raw scores by."""
-        return float(getattr(self.model, "temperature_", 1.0))
+        return 1.0
 
-    def scores_of(self, coded: Array) -> Tensor:
-        """Raw scores of coded rows, ``(n, k)``."""
-        return self.model._scored(coded)
-
-    def costs_of(self, scores: Tensor, target: Array) -> Array:
-        """Each row's loss at raw scores, ``(n,)``."""
-        y = torch.as_tensor(target, dtype=scores.dtype, device=scores.device)
-        return self.model.loss_.value(scores, y).cpu().numpy()
+    @property
+    def untempered(self) -> Array | None:
+        """Probabilities at temperature 1, ``(n, classes)``, where they are others."""
+        return None
 
     def mean(self, values: ArrayLike) -> float:
         """The weighted mean of one number a row."""
@@ -95,17 +80,48 @@ class Trial:
         return None if self.weight is None else self.weight[rows]
 
 
+@dataclass(frozen=True)
+class Trial(Answers):
+    """A convex model, rows, and what the model makes of them.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        ``X`` column by column.
+    coded : array of shape (n, d)
+    scores : Tensor of shape (n, k)
+    course : Course
+    shares : Shares
+    """
+
+    sheet: Sheet
+    coded: Array
+    scores: Tensor
+    course: Course
+    shares: Shares
+
+    @property
+    def temperature(self) -> float:
+        return float(getattr(self.model, "temperature_", 1.0))
+
+    @property
+    def untempered(self) -> Array | None:
+        return None if self.temperature == 1.0 else self.model.loss_.predict(self.scores).cpu().numpy()
+
+    def scores_of(self, coded: Array) -> Tensor:
+        """Raw scores of coded rows, ``(n, k)``."""
+        return self.model._scored(coded)
+
+    def costs_of(self, scores: Tensor, target: Array) -> Array:
+        """Each row's loss at raw scores, ``(n,)``."""
+        y = torch.as_tensor(target, dtype=scores.dtype, device=scores.device)
+        return self.model.loss_.value(scores, y).cpu().numpy()
+
+
 def tried(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Trial:
     """Try a fitted model on rows; those of weight 0 are not there."""
     check_is_fitted(model)
-    X, y = as_numpy(X), np.asarray(as_targets(as_numpy(y)))
-    weight = None
-    if sample_weight is not None:
-        weight = _check_sample_weight(as_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
-        kept = np.flatnonzero(weight)
-        if len(kept) == 0:
-            raise ValueError("all sample weights are zero: there is no row to report on")
-        X, y, weight = rows_of(X, kept), y[kept], weight[kept]
+    X, y, weight = counted_rows(as_numpy(X), np.asarray(as_targets(as_numpy(y))), sample_weight)
     sheet = model._read(X)
     coded = model.table_.coded(sheet)
     if isinstance(coded, SparseRows):
@@ -121,8 +137,19 @@ def tried(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Trial:
     # as the model's own answers come, whatever the type or shape that y was given in
     y = model._decode(target) if classifies else target.reshape(answer.shape)
     probability = model._probabilities(scores) if classifies else None
-    fitted = course(model), shares(model)
-    return Trial(model, X, sheet, coded, y, target, weight, scores, answer, probability, *fitted)
+    given = Answers(model, X, y, target, weight, answer, probability)
+    return Trial(**vars(given), sheet=sheet, coded=coded, scores=scores, course=course(model), shares=shares(model))
+
+
+def counted_rows(X: Any, y: NDArray[Any], sample_weight: ArrayLike | None) -> tuple[Any, NDArray[Any], Array | None]:
+    """Rows, targets and weights without the rows of weight 0."""
+    if sample_weight is None:
+        return X, y, None
+    weight = _check_sample_weight(as_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
+    kept = np.flatnonzero(weight)
+    if len(kept) == 0:
+        raise ValueError("all sample weights are zero: there is no row to report on")
+    return rows_of(X, kept), y[kept], weight[kept]
 
 
 def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
