@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -236,11 +237,9 @@ def _large_text(cell: Cell) -> list[str]:
 
 def report(held: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {which}" for name, which in held["versions"].items())
-    out = ["# Speed of convex weights", "", " ".join(__doc__.split("\n\n")[2].split("\n")[0:1]), ""]
-    out += [
-        f"Machine: {held['machine']}, {THREADS} threads. Versions: {versions}. Script: `benchmarks/stack_speed.py`.",
-        "",
-    ]
+    out = ["# Speed of convex weights", "", __doc__.split("\n\n")[2].split("\n")[0], ""]
+    out += [f"Machine: {held['machine']}, {THREADS} threads, load before {held['load']:.1f}. Versions: {versions}."]
+    out += ["Script: `benchmarks/stack_speed.py`.", ""]
     out += _selection_text(held["selection"]) if "selection" in held else []
     for loss in ("mixture", "squared"):
         name = {"mixture": "mixture log-loss", "squared": "squared loss"}[loss]
@@ -268,7 +267,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     path = given.results / "stack_speed.json"
     held: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    held["machine"] = _processor()
+    held["machine"], held["load"] = _processor(), os.getloadavg()[0]
     held["versions"] = {name: version(name) for name in PACKAGES}
     sizes = {key: getattr(given, key) for key in ("members", "rows", "classes", "rounds", "repeats", "patience")}
     steps = LADDER_TRIAL if given.short_ladder else LADDER
