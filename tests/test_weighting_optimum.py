@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from gce.losses import CrossEntropy, Logistic, LogMixture, Power, Quantile, Squared
 from gce.risk import Risk
 from gce.weighting import Outputs, solve
+from gce.weighting.quadratic import best_moves
 
 LOSSES = {
     "squared": Squared(),
@@ -165,6 +166,12 @@ def all_the_same(pool, rng):
 def test_models_that_are_one_another(name, degenerate):
     pool = random_pool(name, 12, 50, 7)
     check(pool.with_answers(degenerate(pool, np.random.default_rng(0))))
+
+
+def test_models_that_differ_by_rounding_may_seem_to_bend_the_wrong_way():
+    hessian = np.array([[1.0, 1 + 2.0**-51], [1 + 2.0**-51, 1.0]])  # along the move from one to the other: below 0
+    moves = best_moves(hessian, np.array([0.0, 1e-3]), np.array([0.5, 0.5]))
+    assert moves.tolist() == [0.5, -0.5]
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 #: Added to the diagonal, relative to its mean: equal models would make the system singular. From the first that works.
-_RIDGES = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
+_RIDGES = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-3, 1.0, 1e3)
 #: Slopes this close, relative to the steepest, are equal.
 _TIE = 1e-13
 
@@ -78,16 +78,18 @@ def _affine_minimum(H: Array, g: Array, weights: Array, used: Mask) -> Array:
     free = index[index != last]
     slope = g + H @ goal
     differing = H[np.ix_(free, free)] - H[free, last][:, None] - H[last, free] + H[last, last]
-    moves = _solved(differing, slope[last] - slope[free])
+    # where models hardly differ only rounding is left, which may be negative: no ridge relative to it would do
+    rounding = np.finfo(np.float64).eps * float(np.diag(H)[index].max())
+    moves = _solved(differing, slope[last] - slope[free], rounding)
     goal[free] = moves
     goal[last] -= moves.sum()
     return goal
 
 
-def _solved(H: Array, right: Array) -> Array:
+def _solved(H: Array, right: Array, rounding: float) -> Array:
     """``H^-1 right`` for a positive semidefinite matrix, by as little of a ridge as works."""
     # without any curvature the ridge is all there is, and moves are longer than any walk
-    size = float(np.trace(H)) / max(len(H), 1) or 1.0
+    size = max(float(np.trace(H)) / max(len(H), 1), rounding) or 1.0
     for ridge in _RIDGES:
         try:
             factor = cho_factor(H + ridge * size * np.eye(len(H)), check_finite=False)
