@@ -250,8 +250,13 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_solution")
 
-    def _mixture(self, X: Any) -> Array:
-        """The weighted sum of answers, ``(n, k)``; members of weight 0 are not asked."""
+    @property
+    def _members(self) -> dict[str, Any]:
+        """The fitted members by name, in the order of the weights."""
+        return {name: model for name, model in self.named_estimators_.items() if not is_dropped(model)}
+
+    def _checked(self, X: Any) -> Any:
+        """Rows to predict for, as members are given them."""
         check_is_fitted(self)
         X = as_numpy(X)
         if hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
@@ -259,10 +264,13 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
                 f"X has one dimension, but the fit had {self.n_features_in_} columns: Reshape your data, a single row "
                 "by X.reshape(1, -1)"
             )
-        X = validate_data(self, X, skip_check_array=True, reset=False)
-        models = [(name, model) for name, model in self.named_estimators_.items() if not is_dropped(model)]
+        return validate_data(self, X, skip_check_array=True, reset=False)
+
+    def _mixture(self, X: Any) -> Array:
+        """The weighted sum of answers, ``(n, k)``; members of weight 0 are not asked."""
+        X = self._checked(X)
         total: Any = 0.0  # an array from the first member on, added to in place
-        for (name, model), weight in zip(models, self._solution.weights, strict=True):
+        for (name, model), weight in zip(self._members.items(), self._solution.weights, strict=True):
             if weight > 0:
                 total += weight * self._response.ask(name, model, X)
         return total

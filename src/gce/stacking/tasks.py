@@ -71,7 +71,10 @@ class StackedRegression(RegressorMixin, Stack):
         ----------
         X : as in ``fit``
         """
-        mixture = self._mixture(X)
+        return self._answer(self._mixture(X))
+
+    def _answer(self, mixture: Array) -> Array:
+        """What mixed responses ``(n, k)`` mean."""
         return mixture.reshape(len(mixture), *self._shape)
 
 
@@ -153,8 +156,11 @@ class StackedClassification(ClassifierMixin, Stack):
         ----------
         X : as in ``fit``
         """
-        codes = class_codes(torch.from_numpy(self._mixture(X)))
-        return self.classes_[codes]
+        return self._answer(self._mixture(X))
+
+    def _answer(self, mixture: Array) -> NDArray[Any]:
+        """The classes that mixed responses ``(n, k)`` mean."""
+        return self.classes_[class_codes(torch.from_numpy(mixture))]
 
     def _means_probabilities(self) -> bool:
         return self.mix == "probabilities" or isinstance(self.loss, str | Logistic | CrossEntropy)
@@ -167,7 +173,10 @@ class StackedClassification(ClassifierMixin, Stack):
         ----------
         X : as in ``fit``
         """
-        mixture = self._mixture(X)
+        return self._probabilities(self._mixture(X))
+
+    def _probabilities(self, mixture: Array) -> Array:
+        """The probabilities ``(n, classes)`` that mixed responses ``(n, k)`` mean."""
         return mixture if self.mix == "probabilities" else self._link().predict(torch.from_numpy(mixture)).numpy()
 
     def _mixes_scores(self) -> bool:
