@@ -6,7 +6,8 @@
 Members: RandomForest, HistGradientBoosting, MLP, LogisticRegression or Ridge (standardised, categories one-hot) and
 GCE, all at their defaults with ``random_state=seed``. Seeds 0 to 4; the split is ``RandomState(seed).permutation(n)``,
 the first 80 % to fit on. All rules see the same answers: out of five folds of the training rows for the weights, of
-members refitted on all training rows for the test rows.
+members refitted on all training rows for the test rows. One more stack (``refit=False``) averages the models of the
+five folds instead of refitting, under the same weights.
 
 The first command fits whatever has no answer yet (benchmarks/stack_answers.py) and can be killed and begun again; the
 second weighs and judges in seconds, a line of JSON a result in benchmarks/results/stack_accuracy.jsonl, and
@@ -36,7 +37,7 @@ Array = NDArray[np.float64]
 Line = dict[str, Any]
 
 RESULTS = Path(__file__).parent / "results"
-STACK, AVERAGE = "convex stack", "plain average"
+STACK, FOLDED, AVERAGE = "convex stack", "convex stack, refit=False", "plain average"
 FREE = "scikit-learn's stacking"
 CARUANA, BAGGED = "Caruana's selection (50 rounds)", "Caruana's selection, bagged (20 x half the members)"
 RIVALS = (FREE, CARUANA, BAGGED)
@@ -46,10 +47,13 @@ LEAST = np.finfo(np.float64).eps
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the members answered: ``held_out`` (P, n, k) and ``test`` (P, m, k), beside the targets of these rows."""
+    """What the members answered: ``held_out`` (P, n, k), ``test`` and (by the folds' models) ``test_folds`` (P, m, k),
+    beside the targets of these rows.
+    """
 
     held_out: Array
     test: Array
+    test_folds: Array
     y_train: NDArray[Any]
     y_test: NDArray[Any]
     regression: bool
@@ -108,12 +112,15 @@ def weighed(evidence: Evidence, seed: int) -> dict[str, Line]:
 
 def judged(name: str, seed: int, arrays: dict[str, Any]) -> list[Line]:
     """A line for every rule on one set and seed."""
-    evidence = Evidence(*(arrays[key] for key in ("held_out", "test", "y_train", "y_test")), name in REGRESSION)
+    evidence = Evidence(
+        *(arrays[key] for key in ("held_out", "test", "test_folds", "y_train", "y_test")), name in REGRESSION
+    )
     assert arrays["members"].tolist() == list(MEMBERS)
     head = {"set": name, "seed": seed, "members_on": str(arrays["machine"]), "weighed_on": machine()}
     lines = []
-    for rule, line in weighed(evidence, seed).items():
-        pred = np.tensordot(np.array(line["weights"]), evidence.test, 1)
+    rules = weighed(evidence, seed)
+    for rule, line in {**rules, FOLDED: rules[STACK]}.items():
+        pred = np.tensordot(np.array(line["weights"]), evidence.test_folds if rule == FOLDED else evidence.test, 1)
         lines.append({**head, "rule": rule, **evidence.figures(pred), **line})
     return [*lines, {**head, "rule": FREE, **evidence.figures(free(evidence))}]
 
@@ -140,17 +147,22 @@ def section(name: str, lines: list[Line]) -> list[str]:
         return np.array([by[rule, seed][key] for seed in seeds])
 
     out = [f"## {name}", "", f"Means over seeds {seeds} ± standard errors; stack minus the other, paired by seed.", ""]
-    out += [f"| rule | test {loss} | {' | '.join(extra.values())} | stack minus it | the stack must be | is it |"]
-    out += ["|---|---:|" + "---:|" * len(extra) + "---:|---|---|"]
-    for rule in (STACK, *MEMBERS, AVERAGE, *RIVALS):
+    out += [
+        f"| rule | test {loss} | {' | '.join(extra.values())} | stack must be | stack minus it | refit=False minus it |"
+    ]
+    out += ["|---|---:|" + "---:|" * len(extra) + "---|---:|---:|"]
+    for rule in (STACK, FOLDED, *MEMBERS, AVERAGE, *RIVALS):
         cells = [f"{column(rule, key).mean():.4f} ± {error_of_mean(column(rule, key)):.4f}" for key in ("loss", *extra)]
-        if rule == STACK:
+        if rule in (STACK, FOLDED):
             out.append(f"| **{rule}** | {' | '.join(cells)} | | | |")
             continue
-        difference = column(STACK, "loss") - column(rule, "loss")
-        words, holds = verdict(rule, difference)
-        paired = f"{difference.mean():+.5f} ± {error_of_mean(difference):.5f}"
-        out.append(f"| {rule} | {' | '.join(cells)} | {paired} | {words} | {'yes' if holds else '**no**'} |")
+        judged = []
+        for stack in (STACK, FOLDED):
+            difference = column(stack, "loss") - column(rule, "loss")
+            words, holds = verdict(rule, difference)
+            paired = f"{difference.mean():+.5f} ± {error_of_mean(difference):.5f}"
+            judged.append(f"{paired}: {'yes' if holds else '**no**'}")
+        out.append(f"| {rule} | {' | '.join(cells)} | {words} | {' | '.join(judged)} |")
     out += ["", f"| weights, mean over seeds | {' | '.join(MEMBERS)} | training loss | largest gap |"]
     out += ["|---|" + "---:|" * (len(MEMBERS) + 2)]
     for rule in (STACK, CARUANA, BAGGED):

@@ -150,7 +150,7 @@ class Task:
 
 
 def fit(task: Task, folder: Path) -> None:
-    """Fit and ask for the rows left out, (test rows, k), into the task's file."""
+    """Fit and ask for the rows left out, and for the test rows, ``(rows, k)`` each, into the task's file."""
     warnings.simplefilter("ignore", ConvergenceWarning)  # defaults are what is compared, the number of epochs too
     rows = cut(task.name, task.seed, task.most)
     seen, asked = rows.train, rows.test
@@ -158,12 +158,13 @@ def fit(task: Task, folder: Path) -> None:
         inside, outside = rows.folds(task.seed)[task.part]
         seen, asked = rows.train[inside], rows.train[outside]
     model = MEMBERS[task.member](rows, task.seed).fit(rows.X[seen], rows.y[seen])
-    if rows.regression:
-        _save(task.file(folder), answer=model.predict(rows.X[asked])[:, None])
-        return
-    if not np.array_equal(model.classes_, np.unique(rows.y)):
+    if not rows.regression and not np.array_equal(model.classes_, np.unique(rows.y)):
         raise ValueError(f"{task}: a fold without a row of some class; use more rows")
-    _save(task.file(folder), answer=model.predict_proba(rows.X[asked]))
+
+    def told(index: NDArray[np.intp]) -> Array:
+        return model.predict(rows.X[index])[:, None] if rows.regression else model.predict_proba(rows.X[index])
+
+    _save(task.file(folder), answer=told(asked), test=told(rows.test))
 
 
 def _save(path: Path, **arrays: Any) -> None:
@@ -188,15 +189,16 @@ def _join(folder: Path, name: str, seed: int, most: int | None) -> bool:
     if not all(task.file(folder).exists() for task in tasks):
         return False
     rows = cut(name, seed, most)
-    answers = {(task.member, task.part): np.load(task.file(folder))["answer"] for task in tasks}
-    k = answers[tasks[0].member, WHOLE].shape[1]
+    told = {(task.member, task.part): dict(np.load(task.file(folder))) for task in tasks}
+    k = told[tasks[0].member, WHOLE]["test"].shape[1]
     held_out = np.full((len(MEMBERS), len(rows.train), k), np.nan)
     for (j, member), (part, (_, outside)) in product(enumerate(MEMBERS), enumerate(rows.folds(seed))):
-        held_out[j, outside] = answers[member, part]
+        held_out[j, outside] = told[member, part]["answer"]
     _save(
         joined(folder, name, seed),
         held_out=held_out,
-        test=np.stack([answers[member, WHOLE] for member in MEMBERS]),
+        test=np.stack([told[member, WHOLE]["test"] for member in MEMBERS]),
+        test_folds=np.stack([np.mean([told[member, f]["test"] for f in range(FOLDS)], 0) for member in MEMBERS]),
         y_train=rows.y[rows.train],
         y_test=rows.y[rows.test],
         members=np.array(list(MEMBERS)),
