@@ -47,6 +47,14 @@ def test_a_model_without_classes_has_them_in_the_order_asked_for():
     np.testing.assert_array_equal(Probabilities(WORDS).ask("m", Says(predict_proba=told), X[:5]), told)
 
 
+def test_probabilities_sum_to_1_to_the_rounding_of_float64_whoever_gives_them():
+    told = np.random.default_rng(0).dirichlet(np.ones(3), 5)
+    np.testing.assert_array_equal(Probabilities(WORDS).ask("m", Says(predict_proba=told), X[:5]), told)
+    single = Probabilities(WORDS).ask("m", Says(predict_proba=told.astype(np.float32)), X[:5])
+    np.testing.assert_allclose(single.sum(1), 1, atol=1e-15)
+    np.testing.assert_allclose(single, told, rtol=1e-6)
+
+
 @pytest.mark.parametrize("several", [2, 3])
 def test_scores_of_a_logistic_model_mean_its_probabilities(several):
     y = WORDS[codes(WORDS[:several])]

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -76,6 +76,11 @@ def test_members_that_cannot_be_used(kind, fault):
     estimators, words = MEMBERS[fault]
     with pytest.raises(ValueError, match=words):
         kind(estimators).fit(X, Y)
+
+
+def test_a_scorer_s_question_does_not_hide_what_is_wrong():
+    with pytest.raises(ValueError, match=r"list of \(name, estimator\)"):
+        cross_val_score(ConvexStackingRegressor(Ridge()), X, Y, cv=2, error_score="raise")
 
 
 def test_an_error_in_a_member_says_whose_it_is():

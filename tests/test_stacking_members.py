@@ -40,7 +40,7 @@ def numbers():
 
 def is_probability(p, several):
     assert p.shape[1] == several
-    np.testing.assert_allclose(p.sum(1), 1, atol=1e-6)
+    np.testing.assert_allclose(p.sum(1), 1, atol=1e-12)
 
 
 # Rows of every kind.

@@ -21,8 +21,9 @@ Array = NDArray[np.float64]
 
 #: The least probability that has a score: rounding of 1 cannot tell smaller ones from 0.
 _LEAST = float(np.finfo(np.float64).eps)
-#: How far a row of probabilities may be from summing to 1: many classes in float32 are not farther.
-_SLACK = 1e-3
+#: How far a row of probabilities may be from summing to 1: many classes in float32 are not farther. Beyond the rounding
+#: of float64 it is made to.
+_SLACK, _ROUNDING = 1e-3, 1e-12
 
 
 class Response(ABC):
@@ -89,12 +90,16 @@ class Probabilities(Response):
         self.check(name, model)
         place = places(name, model, self.classes)
         known = _matrix(name, model, "predict_proba", X, len(place))
-        wrong = ((known < 0) | (known > 1 + _SLACK)).any(1) | (np.abs(known.sum(1) - 1) > _SLACK)
+        total = known.sum(1)
+        wrong = (known < 0).any(1) | (np.abs(total - 1) > _SLACK)
         if wrong.any():
             raise ValueError(
                 f"{called(name, model)} answers what are no probabilities in {wrong.sum()} of {len(known)} rows: they "
                 f"must be in [0, 1] and sum to 1, as {known[wrong.argmax()].tolist()} do not"
             )
+        off = np.abs(total - 1) > _ROUNDING
+        if off.any():
+            known = known / np.where(off, total, 1.0)[:, None]
         if np.array_equal(place, np.arange(len(self.classes))):
             return known
         answer = np.zeros((len(known), len(self.classes)))

@@ -25,7 +25,7 @@ from gce.losses import Loss
 from gce.members import Split
 from gce.responses import Array, Response
 from gce.settings import as_numpy, draw_seed
-from gce.stacking.checks import check_fittable, check_prefit, is_dropped, named
+from gce.stacking.checks import check_fittable, check_prefit, is_dropped, models_of, named
 from gce.stacking.crossfit import Rows, cross_fit
 from gce.stacking.evidence import Evidence, Question, ask_fitted
 from gce.stacking.folds import folds_for
@@ -113,11 +113,14 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        members = [model for _, model in self.estimators if hasattr(model, "__sklearn_tags__")]
-        inputs = [get_tags(model).input_tags for model in members]
+        inputs = [own.input_tags for own in self._tags_of_members()]
         tags.input_tags.allow_nan = all(own.allow_nan for own in inputs)
         tags.input_tags.sparse = all(own.sparse for own in inputs)
         return tags
+
+    def _tags_of_members(self) -> list[Any]:
+        """Of those that have any."""
+        return [get_tags(model) for model in models_of(self.estimators) if hasattr(model, "__sklearn_tags__")]
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Who takes what: the stack sample weights and groups, members and ``cv`` what they ask for."""

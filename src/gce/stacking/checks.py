@@ -18,6 +18,11 @@ def is_dropped(estimator: Any) -> bool:
     return isinstance(estimator, str) and estimator == "drop"
 
 
+def models_of(estimators: Any) -> list[Any]:
+    """The members, dropped or not, of a list that need not be sound yet: tags are asked for before it is checked."""
+    return [given[1] for given in estimators if _is_pair(given)] if isinstance(estimators, list | tuple) else []
+
+
 def named(estimators: Any, reserved: Collection[str]) -> dict[str, Any]:
     """The members by name, those dropped left out.
 

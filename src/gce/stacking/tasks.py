@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y
@@ -28,8 +28,7 @@ class StackedRegression(RegressorMixin, Stack):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        members = [model for _, model in self.estimators if hasattr(model, "__sklearn_tags__")]
-        tags.target_tags.multi_output = all(get_tags(model).target_tags.multi_output for model in members)
+        tags.target_tags.multi_output = all(own.target_tags.multi_output for own in self._tags_of_members())
         return tags
 
     def _learn_targets(self, y: Any) -> Array:
