@@ -70,13 +70,16 @@ class Counting(RegressorMixin, BaseEstimator):
 # Answers.
 
 
-def test_out_of_fold_answers_are_those_of_a_loop_written_by_hand():
-    stack = ConvexStackingRegressor(numbers(), cv=4, random_state=3).fit(X, Y)
+@pytest.mark.parametrize("least", [0, 1])
+def test_out_of_fold_answers_are_those_of_a_loop_written_by_hand(least):
+    weight = np.random.default_rng(0).integers(least, 3, len(Y)).astype(float)
+    stack = ConvexStackingRegressor(numbers(), cv=4, random_state=3).fit(X, Y, weight)
+    np.testing.assert_array_equal(stack._evidence.rows, np.flatnonzero(weight))
     for (_, model), answer in zip(numbers(), stack._evidence.outputs.answers, strict=True):
         expected = np.empty(len(Y))
         for train, test in KFold(4, shuffle=True, random_state=3).split(X):
-            expected[test] = clone(model).fit(X[train], Y[train]).predict(X[test])
-        np.testing.assert_allclose(answer[:, 0] + stack._evidence.risk.offset, expected, rtol=1e-13)
+            expected[test] = clone(model).fit(X[train], Y[train], weight[train]).predict(X[test])
+        np.testing.assert_allclose(answer[:, 0] + stack._evidence.risk.offset, expected[weight > 0], rtol=1e-13)
 
 
 def test_folds_are_five_shuffled_and_stratified():
