@@ -6,8 +6,9 @@
 Members: RandomForest, HistGradientBoosting, MLP, LogisticRegression or Ridge (standardised, categories one-hot) and
 GCE, all at their defaults with ``random_state=seed``. Seeds 0 to 4; the split is ``RandomState(seed).permutation(n)``,
 the first 80 % to fit on. All rules see the same answers: out of five folds of the training rows for the weights, of
-members refitted on all training rows for the test rows. One more stack (``refit=False``) averages the models of the
-five folds instead of refitting, under the same weights.
+members refitted on all training rows for the test rows. Two more stacks: under ``fold_share=0.5`` half of each member's
+answer is the average of its five folds' models; under ``mix="probabilities"`` probabilities are mixed, not their
+logarithms (the default).
 
 The first command fits whatever has no answer yet (benchmarks/stack_answers.py) and can be killed and begun again; the
 second weighs and judges in seconds, a line of JSON a result in benchmarks/results/stack_accuracy.jsonl, and
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,18 +28,20 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from stack_answers import MEMBERS, REGRESSION, SETS, answer, held, machine
 
-from gce.losses import LogMixture, Squared
+from gce.losses import CrossEntropy, LogMixture, Loss, Squared
 from gce.risk import Risk
-from gce.weighting import Outputs, greedy_selection, solve
+from gce.weighting import Outputs, Solution, greedy_selection, solve
 
 Array = NDArray[np.float64]
 Line = dict[str, Any]
 
 RESULTS = Path(__file__).parent / "results"
-STACK, FOLDED, AVERAGE = "convex stack", "convex stack, refit=False", "plain average"
+STACK, FOLDED, AVERAGE = "convex stack", "convex stack, fold_share=0.5", "plain average"
+MIXED = 'convex stack, mix="probabilities"'
 FREE = "scikit-learn's stacking"
 CARUANA, BAGGED = "Caruana's selection (50 rounds)", "Caruana's selection, bagged (20 x half the members)"
 RIVALS = (FREE, CARUANA, BAGGED)
@@ -58,16 +62,25 @@ class Evidence:
     y_test: NDArray[Any]
     regression: bool
 
-    def problem(self) -> tuple[Risk, Outputs]:
+    def mixable(self, answers: Array, mix: str) -> Array:
+        """Answers as they are combined: numbers and probabilities as they are, scores as logarithms of these."""
+        return np.log(np.maximum(answers, LEAST)) if mix == "scores" else answers
+
+    def meant(self, combined: Array, mix: str) -> Array:
+        """Numbers or probabilities that a combination stands for."""
+        return softmax(combined, 1) if mix == "scores" else combined
+
+    def problem(self, mix: str) -> tuple[Risk, Outputs]:
         """The risk of a combination of out-of-fold answers, as the stacking estimators write it."""
-        n = len(self.y_train)
-        if self.regression:
-            loss, answers, y = Squared(), self.held_out, self.y_train[:, None]
-        else:  # the mixture's loss is a function of what the true class has
-            loss, answers = LogMixture(), self.held_out[:, np.arange(n), self.y_train, None]
-            y = np.ones((n, 1))
+        n, answers = len(self.y_train), self.mixable(self.held_out, mix)
+        loss: Loss = Squared()
+        y = self.y_train[:, None]
+        if mix == "scores":
+            loss, y = CrossEntropy(), np.eye(answers.shape[2])[self.y_train]
+        elif mix == "probabilities":  # the mixture's loss is a function of what the true class has
+            loss, y, answers = LogMixture(), np.ones((n, 1)), answers[:, np.arange(n), self.y_train, None]
         weight = torch.full((1, n), 1 / n, dtype=torch.float64)
-        risk = Risk(loss, torch.from_numpy(y), weight, torch.zeros(1, dtype=torch.float64))
+        risk = Risk(loss, torch.from_numpy(y), weight, torch.zeros(y.shape[1], dtype=torch.float64))
         return risk, Outputs([torch.from_numpy(np.ascontiguousarray(one)) for one in answers])
 
     def figures(self, pred: Array) -> Line:
@@ -94,35 +107,39 @@ def free(evidence: Evidence) -> Array:
     return last.predict(shown)[:, None] if evidence.regression else last.predict_proba(shown)
 
 
-def weighed(evidence: Evidence, seed: int) -> dict[str, Line]:
-    """Each rule that gives weights, and these."""
-    risk, outputs = evidence.problem()
-    size = len(outputs)
-    best = solve(risk, outputs)
+def weighed(evidence: Evidence, seed: int) -> Iterator[tuple[str, str, Array, Solution | None]]:
+    """Each rule that gives weights: what it mixes, the weights, and the solution they come from."""
+    default, other = ("numbers", "numbers") if evidence.regression else ("scores", "probabilities")
+    best = solve(*evidence.problem(default))
+    yield STACK, default, best.weights, best
+    yield FOLDED, default, best.weights, best
+    risk, outputs = evidence.problem(other)
+    if not evidence.regression:
+        mixed = solve(risk, outputs)
+        yield MIXED, other, mixed.weights, mixed
     rng = np.random.default_rng(seed)
     chosen = greedy_selection(risk, outputs, rounds=50, bags=1, share=1.0, rng=rng)
+    yield CARUANA, other, chosen.weights, chosen
     bagged = greedy_selection(risk, outputs, rounds=50, bags=20, share=0.5, rng=rng)
-    rules = {STACK: best, CARUANA: chosen, BAGGED: bagged}
-    lines: dict[str, Line] = {
-        rule: {"weights": own.weights.tolist(), "train_loss": own.loss, "gap": own.gap} for rule, own in rules.items()
-    }
-    alone = {member: {"weights": np.eye(size)[j].tolist()} for j, member in enumerate(MEMBERS)}
-    return {**lines, AVERAGE: {"weights": [1 / size] * size}, **alone}
+    yield BAGGED, other, bagged.weights, bagged
+    yield AVERAGE, other, np.full(len(outputs), 1 / len(outputs)), None
+    for member, alone in zip(MEMBERS, np.eye(len(outputs)), strict=True):
+        yield member, other, alone, None
 
 
 def judged(name: str, seed: int, arrays: dict[str, Any]) -> list[Line]:
     """A line for every rule on one set and seed."""
-    evidence = Evidence(
-        *(arrays[key] for key in ("held_out", "test", "test_folds", "y_train", "y_test")), name in REGRESSION
-    )
+    parts = (arrays[key] for key in ("held_out", "test", "test_folds", "y_train", "y_test"))
+    evidence = Evidence(*parts, name in REGRESSION)
     assert arrays["members"].tolist() == list(MEMBERS)
     head = {"set": name, "seed": seed, "members_on": str(arrays["machine"]), "weighed_on": machine()}
-    lines = []
-    rules = weighed(evidence, seed)
-    for rule, line in {**rules, FOLDED: rules[STACK]}.items():
-        pred = np.tensordot(np.array(line["weights"]), evidence.test_folds if rule == FOLDED else evidence.test, 1)
-        lines.append({**head, "rule": rule, **evidence.figures(pred), **line})
-    return [*lines, {**head, "rule": FREE, **evidence.figures(free(evidence))}]
+    lines = [{**head, "rule": FREE, **evidence.figures(free(evidence))}]
+    for rule, mix, weights, solution in weighed(evidence, seed):
+        test = (evidence.test + evidence.test_folds) / 2 if rule == FOLDED else evidence.test
+        pred = evidence.meant(np.tensordot(weights, evidence.mixable(test, mix), 1), mix)
+        proved = {} if solution is None else {"train_loss": solution.loss, "gap": solution.gap}
+        lines.append({**head, "rule": rule, **evidence.figures(pred), "weights": weights.tolist(), **proved})
+    return lines
 
 
 def error_of_mean(values: Array) -> float:
@@ -147,13 +164,13 @@ def section(name: str, lines: list[Line]) -> list[str]:
         return np.array([by[rule, seed][key] for seed in seeds])
 
     out = [f"## {name}", "", f"Means over seeds {seeds} ± standard errors; stack minus the other, paired by seed.", ""]
-    out += [
-        f"| rule | test {loss} | {' | '.join(extra.values())} | stack must be | stack minus it | refit=False minus it |"
-    ]
+    columns = ["rule", f"test {loss}", *extra.values(), "stack must be", "stack minus it", "fold_share=0.5 minus it"]
+    out += [f"| {' | '.join(columns)} |"]
     out += ["|---|---:|" + "---:|" * len(extra) + "---|---:|---:|"]
-    for rule in (STACK, FOLDED, *MEMBERS, AVERAGE, *RIVALS):
+    stacks = [rule for rule in (STACK, FOLDED, MIXED) if (rule, seeds[0]) in by]
+    for rule in (*stacks, *MEMBERS, AVERAGE, *RIVALS):
         cells = [f"{column(rule, key).mean():.4f} ± {error_of_mean(column(rule, key)):.4f}" for key in ("loss", *extra)]
-        if rule in (STACK, FOLDED):
+        if rule in stacks:
             out.append(f"| **{rule}** | {' | '.join(cells)} | | | |")
             continue
         judged = []
@@ -165,7 +182,7 @@ def section(name: str, lines: list[Line]) -> list[str]:
         out.append(f"| {rule} | {' | '.join(cells)} | {words} | {' | '.join(judged)} |")
     out += ["", f"| weights, mean over seeds | {' | '.join(MEMBERS)} | training loss | largest gap |"]
     out += ["|---|" + "---:|" * (len(MEMBERS) + 2)]
-    for rule in (STACK, CARUANA, BAGGED):
+    for rule in (*(rule for rule in stacks if rule != FOLDED), CARUANA, BAGGED):
         weights = np.array([by[rule, seed]["weights"] for seed in seeds]).mean(0)
         shown = " | ".join(f"{weight:.3f}" for weight in weights)
         out.append(f"| {rule} | {shown} | {column(rule, 'train_loss').mean():.6f} | {column(rule, 'gap').max():.1e} |")
@@ -178,6 +195,7 @@ def report(lines: list[Line]) -> str:
     out = ["# A convex stack of five models", "", words[2].replace("\n", " "), ""]
     out += ["scikit-learn's stacking is emulated on the same answers: RidgeCV() on the out-of-fold predictions, or"]
     out += ["LogisticRegression() on the out-of-fold probabilities, for two classes without the first column."]
+    out += ["Caruana's selection and the plain average mix probabilities, as they are used to."]
     out += [f"A probability below {LEAST:.1e} counts as that in test losses. The largest gap bounds how far the"]
     out += ["training loss is above the least that any weights on the simplex have.", ""]
     out += [f"Members fitted on: {made}. Weighed on: {weighed_on}. Script: `benchmarks/stack_accuracy.py`.", ""]

@@ -205,3 +205,10 @@ def test_the_mixture_loss_is_safe_at_zero_and_convex_through_it():
     numeric = value.diff() / grid.diff()
     assert ((slope[:-1] - 1e-3 * slope[:-1].abs() <= numeric) & (numeric <= slope[1:] + 1e-3 * slope[1:].abs())).all()
     assert float(loss.value(torch.zeros(1, 1).double(), one)) == pytest.approx(1.5 - np.log(loss.TINY))
+
+
+@everything
+def test_no_row_costs_less_than_the_least(loss):
+    assert loss.least == 0
+    pred, y, _ = some(loss, 1, n=500)
+    assert (loss.value(pred, y) >= loss.least).all()

@@ -122,7 +122,7 @@ FAULTS = {
         r"knows the classes \['dog'\], which are not among \['ant', 'bee', 'cat'\]",
     ),
     "several targets": (Probabilities(WORDS), Says([["a", "b"], ["c", "d"]], predict_proba=[]), "several targets"),
-    "no scores": (Scores(WORDS), Ridge(), "has no predict_proba"),
+    "no scores": (Scores(WORDS), Ridge(), "has no decision_function: a model without predict_proba needs it"),
     "pairs of classes": (
         Scores(np.arange(4)),
         SVC(decision_function_shape="ovo").fit(X, codes(range(4))),

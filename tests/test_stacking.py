@@ -83,7 +83,7 @@ def test_out_of_fold_answers_are_those_of_a_loop_written_by_hand(least):
 
 
 def test_folds_are_five_shuffled_and_stratified():
-    stack = ConvexStackingClassifier(classes(), random_state=3).fit(X, LABELS)
+    stack = ConvexStackingClassifier(classes(), mix="probabilities", random_state=3).fit(X, LABELS)
     folds = list(StratifiedKFold(5, shuffle=True, random_state=3).split(X, LABELS))
     codes = np.searchsorted(np.unique(LABELS), LABELS)
     for (_, model), answer in zip(classes(), stack._evidence.outputs.answers, strict=True):
@@ -307,17 +307,63 @@ def test_a_stack_has_the_methods_that_its_mixture_means():
 
 
 def test_a_loss_object_on_probabilities_sees_one_hot_rows():
-    by_name = ConvexStackingClassifier(classes(), loss="brier", cv=3, random_state=0).fit(X, LABELS)
+    by_name = ConvexStackingClassifier(classes(), mix="probabilities", loss="brier", cv=3, random_state=0).fit(
+        X, LABELS
+    )
     squared = type("Own", (gce.losses.Loss,), {"value": lambda self, p, y: (p - y).square().mean(-1)})()
-    own = ConvexStackingClassifier(classes(), loss=squared, cv=3, random_state=0, tol=1e-4).fit(X, LABELS)
+    own = ConvexStackingClassifier(classes(), mix="probabilities", loss=squared, cv=3, random_state=0, tol=1e-4).fit(
+        X, LABELS
+    )
     assert abs(own.risk_ - by_name.risk_) <= own.gap_ + by_name.gap_
 
 
 def test_a_mixture_may_be_told_to_use_its_loss_by_object():
-    by_name = ConvexStackingClassifier(classes(), cv=3, random_state=0).fit(X, LABELS)
+    by_name = ConvexStackingClassifier(classes(), mix="probabilities", cv=3, random_state=0).fit(X, LABELS)
     by_object = clone(by_name).set_params(loss=gce.losses.LogMixture()).fit(X, LABELS)
     np.testing.assert_array_equal(by_name.predict_proba(NEW), by_object.predict_proba(NEW))
     assert by_object._evidence.outputs.answers[0].shape == (60, 1)
+
+
+# Models of folds.
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+@pytest.mark.parametrize("kind", ["numbers", "probabilities", "scores"])
+def test_models_of_folds_count_their_share(kind, share):
+    members, y = (numbers(), Y) if kind == "numbers" else (classes(), LABELS)
+    if kind == "numbers":
+        plain = ConvexStackingRegressor(members, cv=3, random_state=3)
+        ask, splits = "predict", KFold(3, shuffle=True, random_state=3).split(X)
+    else:
+        plain = ConvexStackingClassifier(members, mix=kind, cv=3, random_state=3)
+        ask, splits = "predict_proba", StratifiedKFold(3, shuffle=True, random_state=3).split(X, y)
+    plain.fit(X, y)
+    shared = clone(plain).set_params(fold_share=share).fit(X, y)
+    np.testing.assert_array_equal(shared._solution.weights, plain._solution.weights)
+    splits, mixed = list(splits), 0.0
+    for (_, model), weight in zip(members, plain._solution.weights, strict=True):
+        folds = [getattr(clone(model).fit(X[train], y[train]), ask)(NEW) for train, _ in splits]
+        answer = (1 - share) * getattr(clone(model).fit(X, y), ask)(NEW) + share * np.mean(folds, 0)
+        mixed = mixed + weight * (np.log(answer.clip(2.0**-52)) if kind == "scores" else answer)
+    if kind == "scores":
+        mixed = np.exp(mixed) / np.exp(mixed).sum(1, keepdims=True)
+    np.testing.assert_allclose(getattr(shared, ask)(NEW), mixed, rtol=1e-9, atol=1e-12)
+    assert pickle.loads(pickle.dumps(shared)).predict(NEW).tolist() == shared.predict(NEW).tolist()
+
+
+def test_where_folds_are_all_no_model_is_fitted_on_all_rows():
+    seen = []
+
+    class Watched(Ridge):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(len(X))
+            return super().fit(X, y, sample_weight)
+
+    for share, expected in ((0.0, [40, 40, 40, 60]), (0.5, [40, 40, 40, 60]), (1.0, [40, 40, 40])):
+        seen.clear()
+        stack = ConvexStackingRegressor([("watched", Watched())], cv=3, fold_share=share, random_state=0).fit(X, Y)
+        assert sorted(seen) == expected
+        assert isinstance(stack.estimators_[0], Watched) == (share == 0)
 
 
 # Keeping.
@@ -341,7 +387,7 @@ def test_a_stack_can_be_kept_with_and_without_its_cache(by, tmp_path):
 
 
 def test_other_weights_make_another_stack_and_leave_the_first_alone():
-    stack = ConvexStackingClassifier(classes(), cv=3, random_state=0).fit(X, LABELS)
+    stack = ConvexStackingClassifier(classes(), mix="probabilities", cv=3, random_state=0).fit(X, LABELS)
     before, evidence = stack.predict_proba(NEW), stack._evidence
     fewer = replace(evidence, outputs=evidence.outputs.select([2, 1]), seconds=evidence.seconds[2:0:-1])
     models = {name: stack.named_estimators_[name] for name in ("tree", "bayes")}

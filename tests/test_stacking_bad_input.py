@@ -93,6 +93,7 @@ SETTINGS = {
     "loss": ({"loss": "mse"}, "unknown loss 'mse'"),
     "tol": ({"tol": -1}, "tol must be a number of at least 0, got -1"),
     "prefit": ({"prefit": "yes"}, "prefit must be True or False, got 'yes'"),
+    "fold_share": ({"fold_share": 1.5}, r"fold_share must be in \[0, 1\], got 1.5"),
     "cv=prefit": ({"cv": "prefit"}, "use prefit=True"),
     "cv word": ({"cv": "loo"}, "cv must be None, an int, a splitter or an iterable"),
     "cv=1": ({"cv": 1}, "cv must be an integer of at least 2, got 1"),
@@ -114,15 +115,16 @@ def test_settings_that_mean_nothing(fault):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"mix": "votes"}, "mix must be 'probabilities' or 'scores', got 'votes'"),
-        ({"loss": "squared_error"}, "unknown loss 'squared_error': use one of 'log_loss', 'brier'"),
-        ({"loss": "brier", "mix": "scores"}, "unknown loss 'brier': use one of 'log_loss'"),
+        ({"mix": "votes"}, "mix must be 'scores' or 'probabilities', got 'votes'"),
+        ({"loss": "squared_error", "mix": "probabilities"}, "unknown loss 'squared_error': use one of 'log_loss', "),
+        ({"loss": "squared_error"}, "unknown loss 'squared_error': use one of 'log_loss'"),
+        ({"loss": "brier", "mix": "scores"}, "loss='brier' is for probabilities: set mix='probabilities'"),
         (
-            {"estimators": [("svm", LinearSVC())]},
+            {"estimators": [("svm", LinearSVC())], "mix": "probabilities"},
             r"'svm' \(LinearSVC\) has no predict_proba: .*CalibratedClassifierCV.*scores",
         ),
-        ({"estimators": RIDGE}, r"'ridge' \(Ridge\) has no predict_proba"),
-        ({"estimators": RIDGE, "mix": "scores"}, r"'ridge' \(Ridge\) has no predict_proba"),
+        ({"estimators": RIDGE, "mix": "probabilities"}, r"'ridge' \(Ridge\) has no predict_proba"),
+        ({"estimators": RIDGE}, r"'ridge' \(Ridge\) has no decision_function: a model without predict_proba needs it"),
     ],
 )
 def test_settings_of_classifiers(given, words):

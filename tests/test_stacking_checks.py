@@ -20,7 +20,7 @@ def models():
     yield ConvexStackingRegressor(NUMBERS, cv=3)
     yield GreedySelectionRegressor(NUMBERS, cv=3, rounds=5)
     yield ConvexStackingClassifier(CLASSES, cv=3)
-    yield ConvexStackingClassifier(CLASSES, cv=3, mix="scores")
+    yield ConvexStackingClassifier(CLASSES, cv=3, mix="probabilities")
     yield GreedySelectionClassifier(CLASSES, cv=3, rounds=5)
 
 

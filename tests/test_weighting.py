@@ -289,3 +289,12 @@ def test_the_easiest_model_to_spare_is_spared_first():
     assert len(path[0].used) == 3
     pairs = [solve(risk, outputs.select([i, j]), 1e-10).loss for i, j in ((0, 1), (0, 2), (1, 2))]
     assert path[1].loss == pytest.approx(min(pairs), rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", [Squared(), LogMixture(), Power(1.0)])
+def test_a_perfect_model_is_found_without_complaint(loss):
+    risk, outputs = pool(loss, 2)
+    found = solve(risk, outputs.adding(risk.y), 1e-6)
+    assert found.reached
+    assert found.loss <= 1e-15
+    np.testing.assert_allclose(found.weights[-1], 1.0, atol=1e-12)

@@ -111,8 +111,8 @@ class Probabilities(Response):
 class Scores(Response):
     """Raw scores: log-odds of ``classes[1]`` for two classes (k = 1), a score a class for more.
 
-    They are ``decision_function`` where a model has one, else logarithms of its probabilities. A class that the model
-    never saw is as unlikely as rounding lets a probability be.
+    They are logarithms of probabilities where a model has these, which are in one unit for all models, else its
+    ``decision_function``. A class that the model never saw is as unlikely as rounding lets a probability be.
 
     Parameters
     ----------
@@ -123,15 +123,15 @@ class Scores(Response):
     classes: NDArray[Any]
 
     def check(self, name: str, model: Any) -> None:
-        if not hasattr(model, "decision_function"):
-            _need(name, model, "predict_proba", "a model without it needs decision_function to have scores")
+        if not hasattr(model, "predict_proba"):
+            _need(name, model, "decision_function", "a model without predict_proba needs it to have scores")
 
     def ask(self, name: str, model: Any, X: Any) -> Array:
         self.check(name, model)
-        if hasattr(model, "decision_function"):
-            by_class = self._decisions(name, model, X)
-        else:
+        if hasattr(model, "predict_proba"):
             by_class = np.log(np.maximum(Probabilities(self.classes).ask(name, model, X), _LEAST))
+        else:
+            by_class = self._decisions(name, model, X)
         return by_class[:, 1:] - by_class[:, :1] if len(self.classes) == 2 else by_class
 
     def _decisions(self, name: str, model: Any, X: Any) -> Array:

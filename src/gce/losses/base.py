@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import torch
@@ -20,11 +21,14 @@ class Loss(BaseEstimator):
         The loss is a sum over outputs, so that each output can be searched on its own.
     curved : bool
         ``root`` is known: weights over a finite pool can then be found by second-order steps.
+    least : float
+        No row costs less.
     """
 
     quadratic: ClassVar[bool] = False
     separable: ClassVar[bool] = False
     curved: ClassVar[bool] = False
+    least: ClassVar[float] = -math.inf
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
         """Cost of each row, shape ``(..., n)``."""

@@ -16,6 +16,7 @@ class Logistic(Loss):
 
     separable: ClassVar[bool] = True
     curved: ClassVar[bool] = True
+    least: ClassVar[float] = 0.0
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
         return (torch.logaddexp(pred, torch.zeros_like(pred)) - y * pred).sum(-1)
@@ -49,6 +50,7 @@ class CrossEntropy(Loss):
     """
 
     curved: ClassVar[bool] = True
+    least: ClassVar[float] = 0.0
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
         return torch.logsumexp(pred, -1) - (y * pred).sum(-1)
@@ -88,6 +90,7 @@ class LogMixture(Loss):
 
     TINY: ClassVar[float] = 2.0**-52
     curved: ClassVar[bool] = True
+    least: ClassVar[float] = 0.0
 
     def _short(self, pred: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """The true class's probability, at least ``TINY``, and by how many ``TINY`` it falls short of that."""

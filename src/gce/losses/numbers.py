@@ -17,6 +17,7 @@ class Squared(ResidualLoss):
 
     quadratic: ClassVar[bool] = True
     curved: ClassVar[bool] = True
+    least: ClassVar[float] = 0.0
 
     def phi(self, residual: Tensor) -> Tensor:
         return residual.square()
@@ -46,6 +47,7 @@ class Power(ResidualLoss):
     """
 
     curved: ClassVar[bool] = True
+    least: ClassVar[float] = 0.0
 
     def __init__(self, q: float = 1.0) -> None:
         self.q = q
@@ -91,6 +93,7 @@ class PseudoHuber(ResidualLoss):
     """
 
     curved: ClassVar[bool] = True
+    least: ClassVar[float] = 0.0
 
     def __init__(self, delta: float = 1.0) -> None:
         self.delta = delta
@@ -128,6 +131,7 @@ class Quantile(ResidualLoss):
     """
 
     curved: ClassVar[bool] = True
+    least: ClassVar[float] = 0.0
 
     def __init__(self, quantile: float = 0.5) -> None:
         self.quantile = quantile

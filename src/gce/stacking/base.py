@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from gce.losses import Loss
 from gce.members import Split
 from gce.responses import Array, Response
-from gce.settings import as_numpy, draw_seed
+from gce.settings import as_numpy, check_number, draw_seed
 from gce.stacking.checks import check_fittable, check_prefit, is_dropped, models_of, named
 from gce.stacking.crossfit import Rows, cross_fit
 from gce.stacking.evidence import Evidence, Question, ask_fitted
@@ -41,7 +41,7 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
 
     Parameters
     ----------
-    estimators, loss, cv, prefit, n_jobs, random_state, verbose
+    estimators, loss, cv, prefit, fold_share, n_jobs, random_state, verbose
         See the subclasses, whose signatures they belong to.
     """
 
@@ -49,6 +49,7 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
     loss: str | Loss
     cv: Any
     prefit: bool
+    fold_share: float
     n_jobs: int | None
     random_state: Any
     verbose: int
@@ -65,6 +66,8 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
         """Refuse wrong parameters, before any data is touched."""
         if not isinstance(self.prefit, bool | np.bool_):
             raise ValueError(f"prefit must be True or False, got {self.prefit!r}")
+        if not 0 <= check_number("fold_share", self.fold_share, 0) <= 1:
+            raise ValueError(f"fold_share must be in [0, 1], got {self.fold_share!r}")
 
     def _solve(self, evidence: Evidence) -> Solution:
         """Weights for what members answered."""
@@ -186,7 +189,12 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
             check_fittable(name, model, "sample_weight" in params[name])
         splits = folds_for(self.cv, X, y, is_classifier(self), self._seed, splitting)
         self._check_folds(y, splits)
-        return self._weigh(*cross_fit(question, members, Rows(X, y, params), splits, self.n_jobs, self.verbose))
+        return self._weigh(*self._cross_fit(question, members, Rows(X, y, params), splits))
+
+    def _cross_fit(
+        self, question: Question, members: Mapping[str, Any], rows: Rows, splits: list[Split]
+    ) -> tuple[dict[str, Any], Evidence]:
+        return cross_fit(question, members, rows, splits, self.n_jobs, self.verbose, float(self.fold_share))
 
     def _check_weight(self, sample_weight: Any, y: NDArray[Any]) -> Array:
         weight = _check_sample_weight(as_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_method_params
 from gce.members import Split
 from gce.responses import Array, Response, called
 from gce.stacking.checks import no_weights
+from gce.stacking.crossfitted import CrossFitted
 from gce.stacking.evidence import Evidence, Question, gathered
 
 #: How a ``fit`` that takes any parameter says, too late, that it does not take this one (a pipeline's is the second).
@@ -50,6 +51,7 @@ def cross_fit(
     splits: Sequence[Split],
     n_jobs: int | None = None,
     verbose: int = 0,
+    fold_share: float = 0.0,
 ) -> tuple[dict[str, Any], Evidence]:
     """Members fitted on all rows, and what they answered out of fold.
 
@@ -67,48 +69,71 @@ def cross_fit(
     n_jobs : int or None
     verbose : int
         joblib's.
+    fold_share : float
+        What the folds' models count in a member's answers: nothing at 0, where they are not kept, and all at 1, where
+        no member is fitted on all rows.
     """
     place = np.full(len(rows.y), -1)
     place[question.rows] = np.arange(len(question.rows))
     # rows of weight 0 are not asked about
     folds = [(train, test[place[test] >= 0]) for train, test in splits]
     folds = [(train, test) for train, test in folds if len(test)]
-    results = _run(members, rows, folds, question.response, n_jobs, verbose)
-    fitted = {name: next(results) for name in members}
+    wholes = members if fold_share < 1 else {}
+    workers = Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")
+    keep = fold_share > 0
+    results = iter(workers(chain(_on_all(wholes, rows), _on_folds(members, rows, folds, question.response, keep))))
+    models = {name: next(results) for name in wholes}
     answers = [np.empty(question.y.shape) for _ in members]
     seconds = [0.0] * len(members)
-    for m in range(len(members)):
+    for m, name in enumerate(members):
+        kept = []
         for _, test in folds:
-            answer, taken = next(results)
+            answer, taken, model = next(results)
             answers[m][place[test]] = question.measure(answer, place[test])
             seconds[m] += taken / len(question.rows)
-    return fitted, gathered(question, answers, seconds, list(splits))
+            kept.append(model)
+        if keep:
+            models[name] = CrossFitted(models.get(name), kept, fold_share)
+            seconds[m] *= len(models[name].parts)
+    return models, gathered(question, answers, seconds, list(splits))
 
 
-def _run(
-    members: Mapping[str, Any], rows: Rows, folds: list[Split], response: Response, n_jobs: int | None, verbose: int
+def _on_all(members: Mapping[str, Any], rows: Rows) -> Iterator[Any]:
+    """A task a member."""
+    return (delayed(fitted)(name, clone(model), rows.X, rows.y, rows.params[name]) for name, model in members.items())
+
+
+def _on_folds(
+    members: Mapping[str, Any], rows: Rows, folds: list[Split], response: Response, keep: bool
 ) -> Iterator[Any]:
-    """Fitted members, then each member's answers for each fold."""
-    on_all = (delayed(fitted)(name, clone(model), rows.X, rows.y, rows.params[name]) for name, model in members.items())
-    on_folds = (
-        delayed(_answers)(name, clone(model), rows.X, rows.y, rows.params[name], fold, response)
+    """A task a (member, fold)."""
+    return (
+        delayed(_answers)(name, clone(model), rows.X, rows.y, rows.params[name], fold, response, keep)
         for name, model in members.items()
         for fold in folds
     )
-    workers = Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")
-    return iter(workers(chain(on_all, on_folds)))
 
 
 def _answers(
-    name: str, model: Any, X: Any, y: NDArray[Any], params: Mapping[str, Any], fold: Split, response: Response
-) -> tuple[Array, float]:
-    """What a model fitted on a fold's training rows answers for its test rows, and the seconds that took."""
+    name: str,
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    params: Mapping[str, Any],
+    fold: Split,
+    response: Response,
+    keep: bool,
+) -> tuple[Array, float, Any]:
+    """What a model fitted on a fold's training rows answers for its test rows, the seconds that took, and the model
+    where it is to be kept.
+    """
     train, test = fold
     X_train, y_train = _safe_split(model, X, y, train)
     X_test, _ = _safe_split(model, X, y, test, train)
     fitted(name, model, X_train, y_train, _check_method_params(X, params, indices=train))
     start = perf_counter()
-    return response.ask(name, model, X_test), perf_counter() - start
+    answer = response.ask(name, model, X_test)
+    return answer, perf_counter() - start, model if keep else None
 
 
 def fitted(name: str, model: Any, X: Any, y: NDArray[Any], params: Mapping[str, Any]) -> Any:

@@ -24,12 +24,12 @@ _LOSS = {
     "Classifier": """\
     loss : {"auto", "log_loss", "brier"} or Loss, default="auto"
         What weights make small; "auto" is "log_loss". "brier" (the squared error of probabilities, averaged over
-        classes) is for mixed probabilities. A Loss object is given probabilities against one-hot rows; or scores,
+        classes) is for ``mix="probabilities"``. A Loss object is given probabilities against one-hot rows; or scores,
         against 0 and 1 for two classes and one-hot rows for more.
-    mix : {"probabilities", "scores"}, default="probabilities"
-        What is combined: probabilities of members, all of which must have ``predict_proba``; or their raw scores, from
-        ``decision_function`` where there is one and else logarithms of probabilities. Scores should be log-odds (of
-        classes, for more than two), as those of logistic models and boosted trees are.
+    mix : {"scores", "probabilities"}, default="scores"
+        What is combined: raw scores, which are logarithms of probabilities where a member has ``predict_proba`` and
+        else its ``decision_function`` (weights cannot change its unit: it should be log-odds); or probabilities, which
+        all members must have. Mixed probabilities need a number a row in memory, mixed scores one for every class.
 """,
 }
 
@@ -41,6 +41,10 @@ _FITTING = """\
         The members are fitted: they are used as they are, and ``fit`` finds weights on the rows it is given, which
         members should not have seen. :func:`sklearn.base.clone` forgets fits, unless a member is wrapped in
         :class:`sklearn.frozen.FrozenEstimator`.
+    fold_share : float, default=0.0
+        What the models fitted on folds, averaged, count in each member's predictions, beside the one fitted on all
+        rows. At 0 members are those fitted on all rows. More often predicts better, at the cost of as many models as
+        there are folds; 0.5 is a good value. At 1 none is fitted on all rows.
 %(weighing)s\
     n_jobs : int, optional
         Workers (joblib's) for the fits of members, on all rows and on folds.
@@ -129,6 +133,7 @@ class ConvexStackingRegressor(BestWeights, StackedRegression):
         loss: str | Loss = "auto",
         cv: Any = None,
         prefit: bool = False,
+        fold_share: float = 0.0,
         tol: float = 1e-6,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -138,6 +143,7 @@ class ConvexStackingRegressor(BestWeights, StackedRegression):
         self.loss = loss
         self.cv = cv
         self.prefit = prefit
+        self.fold_share = fold_share
         self.tol = tol
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -170,9 +176,10 @@ class ConvexStackingClassifier(BestWeights, StackedClassification):
         estimators: list[tuple[str, Any]],
         *,
         loss: str | Loss = "auto",
-        mix: str = "probabilities",
+        mix: str = "scores",
         cv: Any = None,
         prefit: bool = False,
+        fold_share: float = 0.0,
         tol: float = 1e-6,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -183,6 +190,7 @@ class ConvexStackingClassifier(BestWeights, StackedClassification):
         self.mix = mix
         self.cv = cv
         self.prefit = prefit
+        self.fold_share = fold_share
         self.tol = tol
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -216,6 +224,7 @@ class GreedySelectionRegressor(SelectedWeights, StackedRegression):
         loss: str | Loss = "auto",
         cv: Any = None,
         prefit: bool = False,
+        fold_share: float = 0.0,
         rounds: int = 50,
         bags: int = 1,
         share: float = 0.5,
@@ -227,6 +236,7 @@ class GreedySelectionRegressor(SelectedWeights, StackedRegression):
         self.loss = loss
         self.cv = cv
         self.prefit = prefit
+        self.fold_share = fold_share
         self.rounds = rounds
         self.bags = bags
         self.share = share
@@ -250,7 +260,7 @@ class GreedySelectionClassifier(SelectedWeights, StackedClassification):
     >>> from gce import GreedySelectionClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> members = [("bayes", GaussianNB()), ("tree", DecisionTreeClassifier(max_depth=3, random_state=0))]
-    >>> stack = GreedySelectionClassifier(members, random_state=0).fit(X, y)
+    >>> stack = GreedySelectionClassifier(members, mix="probabilities", random_state=0).fit(X, y)
     >>> bool(stack.gap_ > 1e-6 * stack.risk_)
     True
     """
@@ -260,9 +270,10 @@ class GreedySelectionClassifier(SelectedWeights, StackedClassification):
         estimators: list[tuple[str, Any]],
         *,
         loss: str | Loss = "auto",
-        mix: str = "probabilities",
+        mix: str = "scores",
         cv: Any = None,
         prefit: bool = False,
+        fold_share: float = 0.0,
         rounds: int = 50,
         bags: int = 1,
         share: float = 0.5,
@@ -275,6 +286,7 @@ class GreedySelectionClassifier(SelectedWeights, StackedClassification):
         self.mix = mix
         self.cv = cv
         self.prefit = prefit
+        self.fold_share = fold_share
         self.rounds = rounds
         self.bags = bags
         self.share = share

@@ -89,7 +89,9 @@ class StackedClassification(ClassifierMixin, Stack):
     def _check_settings(self) -> None:
         super()._check_settings()
         if self.mix not in ("probabilities", "scores"):
-            raise ValueError(f"mix must be 'probabilities' or 'scores', got {self.mix!r}")
+            raise ValueError(f"mix must be 'scores' or 'probabilities', got {self.mix!r}")
+        if self.mix == "scores" and isinstance(self.loss, str) and self.loss == "brier":
+            raise ValueError("loss='brier' is for probabilities: set mix='probabilities'")
 
     def _learn_targets(self, y: Any) -> NDArray[np.intp]:
         y = self._labels(y)

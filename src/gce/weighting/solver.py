@@ -127,6 +127,7 @@ class _Pursuit:
         self.history: list[dict[str, Any]] = []
         self.began = time.perf_counter()
         self._stand(weights)
+        self.first = self.loss
 
     def _stand(self, weights: Array) -> None:
         self.weights = weights / weights.sum()
@@ -138,7 +139,8 @@ class _Pursuit:
 
     @property
     def gap(self) -> float:
-        return max(self.loss - self.lower, 0.0) + self.rounding
+        proved = max(self.loss - self.lower, 0.0) + self.rounding
+        return min(proved, max(self.loss - self.risk.loss.least, 0.0))
 
     def run(self, tol: float, max_iter: int) -> Solution:
         closest, waited = np.inf, 0
@@ -151,7 +153,8 @@ class _Pursuit:
         return Solution(self.weights, self.loss, self.gap, self.alignment, self.history, self._reached(tol))
 
     def _reached(self, tol: float) -> bool:
-        return self.gap <= tol * abs(self.loss)
+        # a loss that is 0 but for the rounding of where it came from cannot be asked for digits of its own
+        return self.gap <= tol * max(abs(self.loss), _UNIT * abs(self.first))
 
     def _softened(self) -> Iterator[Risk]:
         """The risk itself, or ever narrower ones below it."""
