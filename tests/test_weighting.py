@@ -10,7 +10,7 @@ from gce.losses import CrossEntropy, LogMixture, Loss, Power, PseudoHuber, Quant
 from gce.risk import Risk
 from gce.weighting import Outputs, certified, greedy_selection, shrinking, solve
 from gce.weighting.quadratic import best_moves
-from helpers import LOSSES, outputs_of, targets
+from helpers import GPU, LOSSES, outputs_of, targets
 
 POOLS = {**LOSSES, "log_mixture": LogMixture()}
 every_loss = pytest.mark.parametrize("loss", POOLS.values(), ids=POOLS.keys())
@@ -298,3 +298,14 @@ def test_a_perfect_model_is_found_without_complaint(loss):
     assert found.reached
     assert found.loss <= 1e-15
     np.testing.assert_allclose(found.weights[-1], 1.0, atol=1e-12)
+
+
+@GPU
+@every_loss
+def test_answers_on_a_gpu_have_the_same_optimum(loss):
+    risk, outputs = pool(loss, 3)
+    there = Risk(loss, risk.y.cuda(), risk.weight.cuda(), risk.offset.cuda())
+    found = solve(there, Outputs([a.cuda() for a in outputs.answers]), 1e-7)
+    expected = solve(risk, outputs, 1e-7)
+    assert found.reached
+    assert abs(found.loss - expected.loss) <= max(found.gap, expected.gap)
