@@ -131,6 +131,12 @@ FAULTS = {
 }
 
 
+def test_an_error_of_the_model_s_own_says_whose_it_is():
+    with pytest.raises(ValueError, match="2 features, but Ridge is expecting 3") as caught:
+        Numbers(1).ask("kim", Ridge().fit(X, X[:, 0]), X[:, :2])
+    assert caught.value.__notes__ == ["while member 'kim' (Ridge) was asked for predict"]
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_named(fault):
     response, model, words = FAULTS[fault]

@@ -178,7 +178,11 @@ def _need(name: str, model: Any, method: str, remedy: str) -> None:
 
 def _matrix(name: str, model: Any, method: str, X: Any, columns: int) -> Array:
     """What a method of the model answers, ``(n, columns)``."""
-    raw = as_numpy(getattr(model, method)(X))
+    try:
+        raw = as_numpy(getattr(model, method)(X))
+    except Exception as error:
+        error.add_note(f"while {called(name, model)} was asked for {method}")
+        raise
     try:
         answer = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError):
