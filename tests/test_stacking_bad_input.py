@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -15,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+import gce
 from gce import (
     ConvexStackingClassifier,
     ConvexStackingRegressor,
@@ -133,6 +135,21 @@ def test_settings_of_classifiers(given, words):
 
 
 @pytest.mark.parametrize(
+    ("loss", "mix", "several", "own"),
+    [
+        (gce.losses.LogMixture(), "scores", 2, "Logistic"),
+        (gce.losses.CrossEntropy(), "scores", 2, "Logistic"),
+        (gce.losses.Logistic(), "scores", 3, "CrossEntropy"),
+        (gce.losses.Logistic(), "probabilities", 2, "LogMixture"),
+    ],
+)
+def test_a_log_loss_of_something_else(loss, mix, several, own):
+    words = rf"{type(loss).__name__}\(\) does not fit {mix} of {several} classes: use 'log_loss', which is {own}\(\)"
+    with pytest.raises(ValueError, match=words):
+        ConvexStackingClassifier(BAYES, mix=mix, loss=loss).fit(X, np.arange(30) % several)
+
+
+@pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"rounds": 0}, "rounds must be an integer of at least 1"),
@@ -177,6 +194,22 @@ def test_a_prefit_member_must_know_the_classes(mix):
         ConvexStackingClassifier(codes, mix=mix, prefit=True).fit(X, LABELS)
 
 
+def test_a_frozen_member_does_not_learn_codes():
+    numbers = np.digitize(Y, [-0.5, 0.5]) + 1
+    # the codes 0, 1, 2 of the classes 1, 2, 3 hold the classes 1 and 2 that it knows, in other places
+    frozen = [("frozen", FrozenEstimator(GaussianNB().fit(X[numbers < 3], numbers[numbers < 3])))]
+    with pytest.raises(ValueError, match=r"'frozen' \(FrozenEstimator\) is frozen .* for \[1, 2, 3\]: .*prefit=True"):
+        ConvexStackingClassifier(frozen, cv=2).fit(X, numbers)
+    known = [("frozen", FrozenEstimator(GaussianNB().fit(X, Y > 0)))]
+    stack = ConvexStackingClassifier(known, cv=2).fit(X, Y > 0)
+    np.testing.assert_array_equal(stack.predict(X), known[0][1].predict(X))
+
+
+def test_prefit_members_have_no_models_of_folds():
+    with pytest.raises(ValueError, match=r"prefit=True fits no models on folds: set fold_share=0, got 0.5"):
+        ConvexStackingRegressor([("ridge", Ridge().fit(X, Y))], prefit=True, fold_share=0.5).fit(X, Y)
+
+
 def test_prefit_needs_no_folds():
     with pytest.raises(ValueError, match="leave out groups"):
         ConvexStackingRegressor([("ridge", Ridge().fit(X, Y))], prefit=True).fit(X, Y, groups=np.arange(30))
@@ -208,6 +241,14 @@ def test_a_member_that_takes_no_sample_weights_is_named(member):
     kind = type(member).__name__
     with pytest.raises(TypeError, match=rf"'odd' \({kind}\) takes no sample_weight in its fit.*routing"):
         ConvexStackingRegressor([*RIDGE, ("odd", member)]).fit(X, Y, np.ones(30))
+
+
+def test_a_fold_must_leave_some_weight_to_learn_from():
+    splits = list(KFold(3).split(X))
+    weight = np.zeros(30)
+    weight[splits[1][1]] = 1
+    with pytest.raises(ValueError, match="fold 1 has no training row with a positive sample weight"):
+        ConvexStackingRegressor(RIDGE, cv=splits).fit(X, Y, weight)
 
 
 def test_other_metadata_needs_routing():

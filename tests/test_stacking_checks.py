@@ -21,7 +21,7 @@ def models():
     yield GreedySelectionRegressor(NUMBERS, cv=3, rounds=5)
     yield ConvexStackingClassifier(CLASSES, cv=3)
     yield ConvexStackingClassifier(CLASSES, cv=3, mix="probabilities")
-    yield GreedySelectionClassifier(CLASSES, cv=3, rounds=5)
+    yield GreedySelectionClassifier(CLASSES, cv=3, rounds=5, fold_share=0.5)
 
 
 @parametrize_with_checks(list(models()))

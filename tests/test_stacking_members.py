@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import get_tags
 
 import gce
 import gce.stacking.estimators
@@ -84,6 +85,12 @@ def test_precomputed_kernels_are_cut_both_ways():
     stack = ConvexStackingClassifier([("svm", SVC(kernel="precomputed"))], mix="scores", cv=3, random_state=0)
     linear = ConvexStackingClassifier([("svm", SVC(kernel="linear"))], mix="scores", cv=3, random_state=0)
     np.testing.assert_allclose(stack.fit(kernel, Y > 1).risk_, linear.fit(X, Y > 1).risk_, rtol=1e-6)
+    outer = ConvexStackingClassifier([("inner", stack)], cv=2, random_state=0).fit(kernel, Y > 1)
+    plain = ConvexStackingClassifier([("inner", linear)], cv=2, random_state=0).fit(X, Y > 1)
+    np.testing.assert_allclose(outer.risk_, plain.risk_, rtol=1e-6)
+    assert not get_tags(clone(stack).set_params(prefit=True)).input_tags.pairwise
+    with pytest.raises(ValueError, match=r"'svm' \(SVC\) takes a column for each row .*: set fold_share=0"):
+        stack.set_params(fold_share=0.5).fit(kernel, Y > 1)
 
 
 def test_missing_values_are_the_members_own_business():
@@ -108,6 +115,14 @@ def test_libraries_in_one_stack():
         is_probability(stack.predict_proba(X), 3)
         assert stack.gap_ <= 1e-6 * stack.risk_
         assert set(stack.predict(X)) <= set(LABELS)
+
+
+def test_lightgbm_s_underscores_are_the_spaces_of_column_names():
+    lightgbm = pytest.importorskip("lightgbm")
+    frame = pd.DataFrame(X, columns=["my first", "b", "c"])
+    own = lightgbm.LGBMRegressor(n_estimators=2, n_jobs=1, verbose=-1).fit(frame, Y)
+    stack = ConvexStackingRegressor([("lightgbm", own), ("ridge", Ridge().fit(frame, Y))], prefit=True).fit(frame, Y)
+    assert stack.feature_names_in_[0] == "my first"
 
 
 def test_catboost_too():
@@ -239,6 +254,23 @@ def test_groups_reach_the_splitter(routing):
             assert all(not set(groups[train]) & set(groups[test]) for train, test in stack._evidence.splits)
 
 
+def test_groups_that_nobody_asks_for_are_refused():
+    with (
+        sklearn.config_context(enable_metadata_routing=True),
+        pytest.raises(ValueError, match="nobody asks for groups"),
+    ):
+        ConvexStackingRegressor(numbers(), cv=KFold(3)).fit(X, Y, groups=np.arange(60) // 5)
+
+
+def test_members_that_are_fitted_need_not_say_what_their_fit_takes():
+    with sklearn.config_context(enable_metadata_routing=True):
+        frozen = [(name, FrozenEstimator(model.fit(X, Y))) for name, model in numbers()]
+        stack = ConvexStackingRegressor(frozen, prefit=True).set_fit_request(sample_weight=True)
+        stack.set_score_request(sample_weight=True)
+        scores = cross_val_score(stack, X, Y, params={"sample_weight": np.ones(60)}, cv=2, error_score="raise")
+    assert np.isfinite(scores).all()
+
+
 def test_weights_of_rows_weigh_the_risk_too():
     weight = np.where(X[:, 0] > 0, 1.0, 1e-6)
     halves = [
@@ -256,5 +288,16 @@ def test_classes_that_a_fold_s_members_never_saw_are_refused_and_those_of_a_pref
     stack = ConvexStackingClassifier(prefit, prefit=True).fit(X, LABELS)
     is_probability(stack.predict_proba(X), 3)
     by_class = [(np.flatnonzero(known), np.flatnonzero(~known)), (np.flatnonzero(~known), np.flatnonzero(known))]
-    with pytest.raises(ValueError, match=r"classes \['cat'\] are in the test rows of fold 0"):
+    with pytest.raises(
+        ValueError, match=r"training rows of fold 0 lack classes \['cat'\], which its test rows ask for"
+    ):
         ConvexStackingClassifier([("m", GaussianNB())], cv=by_class).fit(X, LABELS)
+    cat, first, second = np.flatnonzero(~known), np.flatnonzero(known)[::2], np.flatnonzero(known)[1::2]
+    lacking = [
+        (first, second),
+        (np.r_[second, cat[::2]], np.r_[first, cat[1::2]]),
+        (np.r_[second, cat[1::2]], cat[::2]),
+    ]
+    stack = ConvexStackingClassifier([("m", GaussianNB())], cv=lacking).fit(X, LABELS)
+    with pytest.raises(ValueError, match=r"training rows of fold 0 lack classes \['cat'\], which fold_share asks for"):
+        stack.set_params(fold_share=0.5).fit(X, LABELS)

@@ -28,7 +28,7 @@ from gce.settings import as_numpy, check_number, draw_seed
 from gce.stacking.checks import check_fittable, check_prefit, is_dropped, models_of, named
 from gce.stacking.crossfit import Rows, cross_fit
 from gce.stacking.evidence import Evidence, Question, ask_fitted
-from gce.stacking.folds import folds_for
+from gce.stacking.folds import check_weight, folds_for
 from gce.table import as_targets
 from gce.weighting import Solution
 
@@ -68,6 +68,8 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
             raise ValueError(f"prefit must be True or False, got {self.prefit!r}")
         if not 0 <= check_number("fold_share", self.fold_share, 0) <= 1:
             raise ValueError(f"fold_share must be in [0, 1], got {self.fold_share!r}")
+        if self.prefit and self.fold_share:
+            raise ValueError(f"prefit=True fits no models on folds: set fold_share=0, got {self.fold_share!r}")
 
     def _solve(self, evidence: Evidence) -> Solution:
         """Weights for what members answered."""
@@ -86,6 +88,9 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
     def _question(self, y: NDArray[Any], weight: Array) -> Question:
         """How answers to rows of targets ``y``, as members see them, and weights ``(n,)`` are judged."""
         raise NotImplementedError
+
+    def _check_member(self, name: str, model: Any) -> None:
+        """Refuse a member that cannot learn from targets as members see them."""
 
     def _check_folds(self, y: NDArray[Any], splits: list[Split]) -> None:
         """Refuse folds that members cannot learn from."""
@@ -119,6 +124,8 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
         inputs = [own.input_tags for own in self._tags_of_members()]
         tags.input_tags.allow_nan = all(own.allow_nan for own in inputs)
         tags.input_tags.sparse = all(own.sparse for own in inputs)
+        # the columns of a fitted member are rows of its own fit, which no later cut may touch
+        tags.input_tags.pairwise = not self.prefit and any(own.pairwise for own in inputs)
         return tags
 
     def _tags_of_members(self) -> list[Any]:
@@ -126,8 +133,10 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
         return [get_tags(model) for model in models_of(self.estimators) if hasattr(model, "__sklearn_tags__")]
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Who takes what: the stack sample weights and groups, members and ``cv`` what they ask for."""
+        """Who takes what: the stack sample weights and groups, members that it fits and ``cv`` what they ask for."""
         router = MetadataRouter(owner=self).add_self_request(self)
+        if self.prefit:
+            return router
         fitting = MethodMapping().add(caller="fit", callee="fit")
         for name, model in self.estimators:
             if not is_dropped(model):
@@ -186,8 +195,10 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
             return self._weigh(members, ask_fitted(question, members, X))
         params, splitting = self._routed(members, None if sample_weight is None else weight, groups, fit_params)
         for name, model in members.items():
-            check_fittable(name, model, "sample_weight" in params[name])
+            check_fittable(name, model, "sample_weight" in params[name], self.fold_share > 0)
+            self._check_member(name, model)
         splits = folds_for(self.cv, X, y, is_classifier(self), self._seed, splitting)
+        check_weight(splits, weight)
         self._check_folds(y, splits)
         return self._weigh(*self._cross_fit(question, members, Rows(X, y, params), splits))
 
@@ -210,7 +221,12 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=weight, groups=groups, **fit_params)
             told = {"groups": groups} if not hasattr(self.cv, "split") else routed["cv"]["split"]
-            return {name: routed[name]["fit"] for name in members}, told
+            params = {name: routed[name]["fit"] for name in members}
+            if groups is not None and not any("groups" in given for given in (told, *params.values())):
+                raise ValueError(
+                    f"nobody asks for groups: use a cv that keeps them whole, such as GroupKFold, got {self.cv!r}"
+                )
+            return params, told
         _raise_for_params(fit_params, self, "fit")
         own = {} if weight is None else {"sample_weight": weight}
         return dict.fromkeys(members, own), {"groups": groups}

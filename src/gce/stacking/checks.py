@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from gce.responses import called
@@ -55,14 +56,22 @@ def _is_pair(given: Any) -> bool:
     return isinstance(given, list | tuple) and len(given) == 2 and isinstance(given[0], str)
 
 
-def check_fittable(name: str, model: Any, weighted: bool) -> None:
-    """Refuse what cannot be cloned and fitted, with sample weights where there are some."""
+def check_fittable(name: str, model: Any, weighted: bool, shared: bool) -> None:
+    """Refuse what cannot be cloned and fitted, with sample weights where there are some.
+
+    ``shared``: its models of folds are asked about other rows than those of the fold too.
+    """
     if not (hasattr(model, "fit") and hasattr(model, "get_params")):
         raise ValueError(
             f"{called(name, model)} lacks fit or get_params and cannot be fitted here: fit it and use prefit=True"
         )
     if weighted and not _takes(model, "sample_weight"):
         raise TypeError(no_weights(name, model))
+    if shared and hasattr(model, "__sklearn_tags__") and get_tags(model).input_tags.pairwise:
+        raise ValueError(
+            f"{called(name, model)} takes a column for each row that it learns from, and models of folds learn from "
+            "fewer: set fold_share=0"
+        )
 
 
 def no_weights(name: str, model: Any) -> str:
@@ -96,8 +105,13 @@ def check_prefit(name: str, model: Any, stack: Any) -> None:
 
 def _check_columns(name: str, model: Any, stack: Any, attribute: str) -> None:
     own, given = getattr(model, attribute, None), getattr(stack, attribute, None)
-    if own is not None and given is not None and not np.array_equal(own, given):
+    if own is not None and given is not None and _plain(own) != _plain(given):
         raise ValueError(
             f"{called(name, model)} was fitted on other columns: its {attribute} is {np.asarray(own).tolist()}, but X "
             f"has {np.asarray(given).tolist()}"
         )
+
+
+def _plain(columns: Any) -> list[str]:
+    """Names, or their number, as LightGBM keeps them: it writes an underscore for a space."""
+    return [str(column).replace(" ", "_") for column in np.ravel(columns)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from gce.responses import Array
+from gce.settings import as_numpy
 
 
 def _everyone_has(method: str) -> Any:
     return lambda self: all(hasattr(model, method) for model, _ in self.parts)
 
 
+@dataclass(frozen=True, eq=False)
 class CrossFitted:
     """An average of fitted models of one kind: a convex combination, and so still within what a hull allows.
 
@@ -29,8 +32,9 @@ class CrossFitted:
         What the folds' models count in all; ``whole`` counts the rest.
     """
 
-    def __init__(self, whole: Any, folds: Sequence[Any], share: float) -> None:
-        self.whole, self.folds, self.share = whole, list(folds), share
+    whole: Any
+    folds: Sequence[Any]
+    share: float
 
     @property
     def parts(self) -> list[tuple[Any, float]]:
@@ -40,13 +44,13 @@ class CrossFitted:
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Those of the models, which are the same: every fold's training rows have all classes."""
+        """Those of the models, which are the same: folds whose training rows lack a class are refused."""
         return np.asarray(self.parts[0][0].classes_)
 
     def _average(self, method: str, X: Any) -> Array:
         total: Any = 0.0  # an array from the first model on, added to in place
         for model, count in self.parts:
-            total += count * np.asarray(getattr(model, method)(X), dtype=np.float64)
+            total += count * np.asarray(as_numpy(getattr(model, method)(X)), dtype=np.float64)
         return total
 
     @available_if(_everyone_has("predict"))  # type: ignore[untyped-decorator]

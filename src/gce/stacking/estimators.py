@@ -43,8 +43,8 @@ _FITTING = """\
         :class:`sklearn.frozen.FrozenEstimator`.
     fold_share : float, default=0.0
         What the models fitted on folds, averaged, count in each member's predictions, beside the one fitted on all
-        rows. At 0 members are those fitted on all rows. More often predicts better, at the cost of as many models as
-        there are folds; 0.5 is a good value. At 1 none is fitted on all rows.
+        rows. At 0, the only value for ``prefit``, members are those fitted on all rows; at 1 none is fitted on all
+        rows. 0.5 often predicts better than 0, at the cost of a model more for each fold to keep and to ask.
 %(weighing)s\
     n_jobs : int, optional
         Workers (joblib's) for the fits of members, on all rows and on folds.

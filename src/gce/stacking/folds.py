@@ -67,3 +67,12 @@ def _partition(splits: list[Split], rows: int) -> list[Split]:
             f"{(held_out > 1).sum()} more than once: use a partition such as KFold"
         )
     return splits
+
+
+def check_weight(splits: list[Split], weight: NDArray[np.float64]) -> None:
+    """Refuse folds that leave nothing to learn from: some libraries then answer a constant without a word."""
+    for m, (train, test) in enumerate(splits):
+        if weight[test].any() and not weight[train].any():
+            raise ValueError(
+                f"fold {m} has no training row with a positive sample weight: use fewer folds or another cv"
+            )

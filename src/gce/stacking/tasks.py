@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,7 +16,7 @@ from sklearn.utils.validation import _check_y
 
 from gce.losses import REGRESSION, CrossEntropy, Logistic, LogMixture, Loss, Squared
 from gce.members import Split
-from gce.responses import Array, Numbers, Probabilities, Scores
+from gce.responses import Array, Numbers, Probabilities, Scores, called
 from gce.scoring import class_codes, scores
 from gce.settings import look_up
 from gce.stacking.base import Stack
@@ -135,19 +136,34 @@ class StackedClassification(ClassifierMixin, Stack):
         known: dict[str, Loss] = {"log_loss": self._link()}
         if self.mix == "probabilities":
             known = {"log_loss": LogMixture(), "brier": Squared()}
-        return look_up("loss", "log_loss" if self.loss == "auto" else self.loss, known, Loss)
+        loss = look_up("loss", "log_loss" if self.loss == "auto" else self.loss, known, Loss)
+        if isinstance(loss, Logistic | CrossEntropy | LogMixture) and not isinstance(loss, type(known["log_loss"])):
+            raise ValueError(
+                f"loss={loss!r} does not fit {self.mix} of {len(self.classes_)} classes: use 'log_loss', which is "
+                f"{known['log_loss']!r} for these"
+            )
+        return loss
 
     def _link(self) -> Loss:
         """What turns scores into probabilities."""
         return Logistic() if len(self.classes_) == 2 else CrossEntropy()
 
+    def _check_member(self, name: str, model: Any) -> None:
+        if isinstance(model, FrozenEstimator) and self.classes_.tolist() != list(range(len(self.classes_))):
+            raise ValueError(
+                f"{called(name, model)} is frozen and does not learn the codes 0, 1, ... that members fitted here see "
+                f"for {self.classes_.tolist()}: fit all members and use prefit=True"
+            )
+
     def _check_folds(self, y: NDArray[Any], splits: list[Split]) -> None:
         for m, (train, test) in enumerate(splits):
-            lacking = np.setdiff1d(y[test], y[train])
+            # models of folds that are kept are asked about rows of every class
+            lacking = np.setdiff1d(y if self.fold_share > 0 else y[test], y[train])
             if len(lacking):
+                asked = "fold_share asks" if self.fold_share > 0 else "its test rows ask"
                 raise ValueError(
-                    f"classes {self.classes_[lacking].tolist()} are in the test rows of fold {m} but not in its "
-                    "training rows: give every class more rows, use fewer folds or another cv"
+                    f"the training rows of fold {m} lack classes {self.classes_[lacking].tolist()}, which {asked} for: "
+                    "give every class more rows, use fewer folds or another cv"
                 )
 
     def predict(self, X: Any) -> NDArray[Any]:
