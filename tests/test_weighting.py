@@ -309,3 +309,19 @@ def test_answers_on_a_gpu_have_the_same_optimum(loss):
     expected = solve(risk, outputs, 1e-7)
     assert found.reached
     assert abs(found.loss - expected.loss) <= max(found.gap, expected.gap)
+
+
+def test_models_that_are_free_stay_available_and_are_not_counted():
+    risk, outputs = pool(Squared(), 6, models=8)
+    outputs = Outputs([torch.zeros_like(outputs.answers[0]), *outputs.answers])
+    path = shrinking(risk, outputs, solve(risk, outputs, 1e-9), 1e-9, free=(0,))
+    sizes = [len(set(step.used) - {0}) for step in path]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert sizes[-2:] == [1, 0]
+    assert [step.loss for step in path] == sorted(step.loss for step in path)
+    for step in path:
+        among = sorted({0, *step.used})
+        assert abs(solve(risk, outputs.select(among), 1e-9).loss - step.loss) <= 1e-9 * step.loss + step.gap
+    pairs = [solve(risk, outputs.select([0, j]), 1e-9).loss for j in range(1, 9)]
+    assert path[-2].loss == pytest.approx(min(pairs), rel=1e-8)
+    np.testing.assert_array_equal(path[-1].weights, np.eye(9)[0])

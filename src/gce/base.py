@@ -192,7 +192,7 @@ class ConvexModel(Writing, Support, Reading):
         sheet, weight = sheet.take(kept), weight[kept]
         if not like:
             # a fit that breaks off must not leave an old ensemble behind a new table
-            for name in ("ensemble_", "_fit"):
+            for name in ("ensemble_", "_fit", "gap_", "_joint", "_guests"):
                 self.__dict__.pop(name, None)
         schema = self.table_.schema if like else Schema.learn(sheet, weight, self.categorical_features)
         X, (target, codes) = schema.code(sheet), self._encode_like(y[kept]) if like else self._encode_y(y[kept])

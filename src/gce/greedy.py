@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gce.active_set import Standing
 from gce.algorithms import ALGORITHMS, Algorithm
-from gce.base import ConvexModel, Way
+from gce.base import Way
 from gce.basis import BASES, Basis
 from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit
 from gce.fitting import Fit, Keep, Method, Metric, Problem
@@ -30,10 +30,11 @@ from gce.settings import check_count, check_number, look_up
 from gce.storage.checkpoints import Checkpoint
 from gce.storage.fingerprints import fingerprint
 from gce.streams import Streams
+from gce.surgery import Editable
 from gce.theory.report import BoundReport, bound_report
 
 
-class GreedyConvexEnsemble(ConvexModel):
+class GreedyConvexEnsemble(Editable):
     """A greedy convex ensemble, whatever its task: see its subclasses."""
 
     #: The signs that the atoms of ``_fit`` keep.
@@ -142,6 +143,8 @@ class GreedyConvexEnsemble(ConvexModel):
             folder = Checkpoint(checkpoint)
             seed = folder.seed if self.random_state is None else None
             return Way(partial(learn, begin=partial(self._begin_in, folder), keep=folder.keep), seed=seed)
+        if self.warm_start and hasattr(self, "gap_"):
+            raise ValueError("an edited model has no rounds to go on from: set warm_start=False and fit anew")
         if self.warm_start and hasattr(self, "_fit"):
             return Way(partial(learn, begin=self._go_on), resume=True, seed=self._seed)
         return Way(partial(learn, begin=self._begin))
@@ -270,11 +273,19 @@ class GreedyConvexEnsemble(ConvexModel):
         BoundReport
             An object that renders itself, as text and in notebooks.
         """
+        if self._guests:
+            raise ValueError(
+                f"{self._guests[0].foreign} is not of the class of atoms that a bound report is about: remove it first"
+            )
         return bound_report(self, X, y, delta, **given)
 
     def _staged_scores(self, X: Any) -> Iterator[Tensor]:
         """Raw scores after each round, each member standing still from its best round on."""
         rows = self._rows(self._checked(X))
+        if hasattr(self, "gap_"):
+            raise ValueError(
+                "an edited model has no rounds, and no predictions after each: ask the model it was made of"
+            )
         with torch.no_grad(), limited(self.n_jobs):
             ensemble, path = self._fit.stages(self.ensemble_.offset, self.ensemble_.bound)
             outputs = ensemble.outputs(rows)

@@ -24,6 +24,7 @@ from gce.losses import Loss
 from gce.nongreedy import Plan
 from gce.settings import check_count, check_number
 from gce.streams import Streams
+from gce.surgery import Editable
 
 #: Most epochs where the user gives none: full-batch steps are few an epoch, mini-batches many.
 _EPOCHS, _LARGE_EPOCHS = 500, 100
@@ -93,7 +94,7 @@ class JointlyTrained(ConvexModel):
         raise NotImplementedError
 
 
-class NonGreedyConvexEnsemble(JointlyTrained):
+class NonGreedyConvexEnsemble(Editable, JointlyTrained):
     """A convex ensemble of a given number of atoms, trained all at once; see its subclasses."""
 
     def __init__(

@@ -25,11 +25,11 @@ class Given(NamedTuple):
 
     X: Any
     y: Any
-    sample_weight: Any
-    groups: Any
-    X_val: Any
-    y_val: Any
-    sample_weight_val: Any
+    sample_weight: Any = None
+    groups: Any = None
+    X_val: Any = None
+    y_val: Any = None
+    sample_weight_val: Any = None
 
 
 class Reading(BaseEstimator):

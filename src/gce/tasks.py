@@ -39,7 +39,7 @@ class Regression(RegressorMixin, ConvexModel):
     def _encode_like(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
         target = self._encode_y_val(y)
         if target.shape[1] != len(self.offset_):
-            raise ValueError(f"warm_start goes on with {len(self.offset_)} target(s), but y now has {target.shape[1]}")
+            raise ValueError(f"the model goes on with {len(self.offset_)} target(s), but y now has {target.shape[1]}")
         return self._encode_y(y)
 
     def _encode_y_val(self, y: Any) -> Array:
@@ -154,7 +154,7 @@ class Classification(ClassifierMixin, ConvexModel):
         found = np.unique(y)
         if not np.array_equal(found, self.classes_):
             raise ValueError(
-                f"warm_start goes on with the classes {self.classes_.tolist()}, but y now has {found.tolist()}"
+                f"the model goes on with the classes {self.classes_.tolist()}, but y now has {found.tolist()}"
             )
         return self._encode_y(y)
 

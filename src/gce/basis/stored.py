@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from torch import Tensor
 
@@ -16,9 +17,16 @@ KINDS: dict[str, type[Atoms]] = {"zero": Zero, "networks": Networks}
 _MOST_STACKS = 1000
 
 
-def first_foreign(atoms: Iterable[Atoms]) -> str | None:
+class Named(Protocol):
+    """Whoever says what to call it where no file can hold it."""
+
+    @property
+    def foreign(self) -> str | None: ...
+
+
+def first_foreign(some: Iterable[Named]) -> str | None:
     """What to call the first member that no file can hold; None where there is none."""
-    return next((name for name in (some.foreign for some in atoms) if name is not None), None)
+    return next((name for name in (one.foreign for one in some) if name is not None), None)
 
 
 def store(atoms: Sequence[Atoms]) -> Parts:

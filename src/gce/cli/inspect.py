@@ -61,7 +61,9 @@ def _contents(model: Any) -> dict[str, Any]:
         "inputs": model.table_.width,
         "atoms": len(model.ensemble_),
         "largest_weight": float(weights.max()),
-        "history": _course(model.history_),
+        "members": len(model.ensemble_.origin[:, 0].unique()),
+        "gap": getattr(model, "gap_", None),
+        "history": _course(model.history_) if hasattr(model, "history_") else None,
     }
 
 
@@ -86,7 +88,6 @@ def _summary(found: dict[str, Any]) -> list[RenderableType]:
     file, course = found["file"], found["history"]
     written = file["written"]
     versions = ", ".join(f"{name} {version}" for name, version in written["versions"].items())
-    unit = "rounds" if "rounds" in course else "epochs"
     lines = [
         ("file", f"{file['path']}: {size(file['bytes'])}, format {file['format']}, its checksum holds"),
         ("sha256", file["sha256"]),
@@ -99,10 +100,14 @@ def _summary(found: dict[str, Any]) -> list[RenderableType]:
         ("settings", ", ".join(f"{name}={value}" for name, value in found["settings"].items()) or "the defaults"),
         ("loss", found["loss"]),
         ("scores", f"within {_numbers(found['offset'])} ± {_numbers(found['bound'])}" + _temperature(found)),
-        ("ensemble", f"{counted(found['atoms'], 'atom')} in {counted(course['members'], 'member')}"),
-        ("fit", f"{counted(course[unit], unit[:-1])} in {course['seconds']:.1f} s"),
-        *((name, _stages(course[name])) for name in ("risk", "validation") if name in course),
+        ("ensemble", f"{counted(found['atoms'], 'atom')} in {counted(found['members'], 'member')}"),
     ]
+    if course is None:
+        lines.append(("edited", f"weights were solved anew, to a gap of {found['gap']:.2g}"))
+    else:
+        unit = "rounds" if "rounds" in course else "epochs"
+        lines.append(("fit", f"{counted(course[unit], unit[:-1])} in {course['seconds']:.1f} s"))
+        lines += [(name, _stages(course[name])) for name in ("risk", "validation") if name in course]
     return [grid(lines), "", _columns(found["columns"])]
 
 

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from gce.basis.stored import first_foreign
 from gce.export.answer import as_labels, inverse_link, label
 from gce.export.encoder import encoded
 from gce.export.ensemble import scores
@@ -26,6 +27,9 @@ def to_onnx(model: Any, path: str | Path | IO[bytes]) -> None:
 
 
 def _contents(model: Any) -> bytes:
+    foreign = first_foreign(getattr(model, "_guests", ()))
+    if foreign is not None:
+        raise ValueError(f"{foreign} is not gce's own and cannot be written as ONNX: keep the model with joblib.dump")
     graph = Graph()
     raw = scores(graph, model.ensemble_, encoded(graph, model.table_), model.table_.width)
     outputs = len(model.offset_)

@@ -53,6 +53,8 @@ class Course:
 def course(model: Any) -> Course:
     """The course of a fitted model's fit, from its ``history_``."""
     check_is_fitted(model)
+    if not hasattr(model, "history_"):
+        raise ValueError("an edited model has no rounds to look back on: ask the model it was made of")
     history = model.history_
     unit = "round" if "t" in history[0] else "epoch"
     gap = next((name for name in ("gap", "gap_lower") if name in history[0]), None)
@@ -94,7 +96,7 @@ class Shares:
     Parameters
     ----------
     weights : array of shape (A,)
-        On the simplex; means over outputs where each output has a simplex of its own.
+        On the simplex but for what guests weigh; means over outputs where each output has a simplex of its own.
     member, born : array of shape (A,)
         The member and the round that made the atom; round 0 is the zero function that every fit starts from.
     by_round : bool
@@ -112,7 +114,7 @@ def shares(model: Any) -> Shares:
     check_is_fitted(model)
     weights = model.ensemble_.weights.detach().cpu().numpy()
     member, born = model.ensemble_.origin.cpu().numpy().T
-    return Shares(weights if weights.ndim == 1 else weights.mean(1), member, born, "t" in model.history_[0])
+    return Shares(weights if weights.ndim == 1 else weights.mean(1), member, born, hasattr(model, "staged_predict"))
 
 
 def has_stages(model: Any) -> bool:

@@ -32,18 +32,25 @@ def section(trial: Trial) -> Section:
 
 def _model(trial: Trial) -> list[tuple[str, str]]:
     model, course = trial.model, trial.course
-    members = len(course.best)
+    members, joint = len(np.unique(trial.shares.member)), getattr(model, "_joint", False)
     found = [("Estimator", type(model).__name__), ("Task", _task(trial)), ("Loss", name_of(model.loss_))]
     if hasattr(model, "n_samples_fit_"):
         found.append(("Rows it learned from", shown(model.n_samples_fit_)))
     found += [
         ("Columns", shown(model.n_features_in_)),
-        ("Members", f"{members}, averaged" if members > 1 else "1"),
+        ("Members", f"{members}, {'weighed as one' if joint else 'averaged'}" if members > 1 else "1"),
         ("Atoms with weight", shown(len(model.ensemble_))),
-        (f"{course.unit.capitalize()}s run", shown(model.n_iter_)),
-        ("Fit time", seconds(float(course.seconds[-1]))),
-        ("Scores lie in", _hull(model)),
+        *(
+            (f"Guest {guest.name}", f"{type(guest.model).__name__}, weight {shown(guest.weight)}")
+            for guest in trial.guests
+        ),
     ]
+    if course is None:
+        found.append(("Edited", f"weights were solved anew, to a gap of {shown(model.gap_)}"))
+    else:
+        found.append((f"{course.unit.capitalize()}s run", shown(model.n_iter_)))
+        found.append(("Fit time", seconds(float(course.seconds[-1]))))
+    found.append(("Scores lie in", _hull(model)))
     temperature = getattr(model, "temperature_", None)
     if temperature is not None:
         found.append(("Temperature of probabilities", shown(temperature)))

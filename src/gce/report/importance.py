@@ -22,6 +22,11 @@ _SECONDS, _TOO_LONG = 4.0, 30.0
 
 def section(trial: Trial) -> Section:
     """How much worse the model gets when a column is shuffled; where that would take too long, that it would."""
+    if trial.guests:
+        words = (
+            f"Left out: {trial.guests[0].foreign} answers for whole rows as they are given, not for shuffled columns."
+        )
+        return Section("importance", "Columns that matter", words, [])
     score = _Goodness(trial)
     some, repeats, one = _budget(trial, score)
     if repeats == 0:

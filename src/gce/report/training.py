@@ -16,9 +16,11 @@ _MEMBERS = 12
 _STAGED = 5_000_000
 
 
-def section(trial: Trial) -> Section:
-    """How the fit went."""
+def section(trial: Trial) -> Section | None:
+    """How the fit went; nothing to say of an edited model."""
     course = trial.course
+    if course is None:
+        return None
     loss = name_of(trial.model.loss_)
     cards = [_curves(course, loss)]
     if course.validation is not None and not course.watches_loss:

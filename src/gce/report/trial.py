@@ -90,15 +90,21 @@ class Trial(Answers):
         ``X`` column by column.
     coded : array of shape (n, d)
     scores : Tensor of shape (n, k)
-    course : Course
+    course : Course or None
+        None of an edited model, which has no rounds.
     shares : Shares
     """
 
     sheet: Sheet
     coded: Array
     scores: Tensor
-    course: Course
+    course: Course | None
     shares: Shares
+
+    @property
+    def guests(self) -> tuple[Any, ...]:
+        """Models of other libraries among the atoms."""
+        return getattr(self.model, "_guests", ())
 
     @property
     def temperature(self) -> float:
@@ -131,14 +137,15 @@ def tried(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Trial:
     target = np.array(model._encode_y_val(y))
     if target.shape[1] != len(model.offset_):
         raise ValueError(f"y has {target.shape[1]} columns, but the model was fitted to {len(model.offset_)}")
-    scores = model._scored(coded)
+    scores = model._scores(X)
     classifies = is_classifier(model)
     answer = model.classes_[class_codes(scores)] if classifies else model._answer(scores)
     # as the model's own answers come, whatever the type or shape that y was given in
     y = model._decode(target) if classifies else target.reshape(answer.shape)
     probability = model._probabilities(scores) if classifies else None
     given = Answers(model, X, y, target, weight, answer, probability)
-    return Trial(**vars(given), sheet=sheet, coded=coded, scores=scores, course=course(model), shares=shares(model))
+    fit = course(model) if hasattr(model, "history_") else None
+    return Trial(**vars(given), sheet=sheet, coded=coded, scores=scores, course=fit, shares=shares(model))
 
 
 def counted_rows(X: Any, y: NDArray[Any], sample_weight: ArrayLike | None) -> tuple[Any, NDArray[Any], Array | None]:

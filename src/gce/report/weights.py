@@ -19,6 +19,10 @@ def section(trial: Trial) -> Section | None:
         return None
     cards = [_bars(trial), _gathered(trial), _members(trial)]
     lead = "Weights are positive and sum to 1; the score of a row is the offset plus the weighted sum of the atoms."
+    if trial.guests:
+        lead += (
+            f" Guests, which are not shown here, carry {percent(1 - float(trial.shares.weights.sum()))} of the weight."
+        )
     return Section("weights", "Weights and atoms", lead, cards)
 
 
@@ -76,7 +80,7 @@ def _where(left: int, wide: int, by_round: bool) -> str:
 
 
 def _gathered(trial: Trial) -> Markup:
-    total = np.cumsum(np.sort(trial.shares.weights)[::-1])
+    total = np.cumsum(np.sort(trial.shares.weights)[::-1]) / max(float(trial.shares.weights.sum()), 1e-300)
     most = int(np.searchsorted(total, 0.9)) + 1
     atoms = np.arange(len(total) + 1)
     x, y = counting(atoms), Scale(0.0, 1.04)
@@ -94,10 +98,10 @@ def _gathered(trial: Trial) -> Markup:
 
 
 def _members(trial: Trial) -> Markup:
-    shares, rows = trial.shares, []
+    shares, course, rows = trial.shares, trial.course, []
     for m in np.unique(shares.member):
         own = shares.member == m
-        weight = shares.weights[own] / shares.weights[own].sum()
+        weight = shares.weights[own] / max(float(shares.weights[own].sum()), 1e-300)
         cells = [
             f"{m}",
             shown(int(own.sum())),
@@ -106,10 +110,10 @@ def _members(trial: Trial) -> Markup:
         ]
         if shares.by_round:
             cells.append(percent(float(weight[shares.born[own] == 0].sum())))
-        rows.append([*cells, shown(int(trial.course.best[m]))])
-    head = ["member", "atoms", "effective", "heaviest", *(["offset"] if shares.by_round else []), "kept"]
-    note = (
-        "Effective: 1 / sum of squared weights, the number of equal atoms that would be as spread out. "
-        f"Kept: the {trial.course.unit} at which the member stands."
-    )
+        rows.append([*cells, *([] if course is None else [shown(int(course.best[m]))])])
+    head = ["member", "atoms", "effective", "heaviest", *(["offset"] if shares.by_round else [])]
+    note = "Effective: 1 / sum of squared weights, the number of equal atoms that would be as spread out."
+    if course is not None:
+        head.append("kept")
+        note += f" Kept: the {course.unit} at which the member stands."
     return card("Members", table(head, rows, caption="Members and their atoms"), note=note)

@@ -179,8 +179,12 @@ FITTED = {
     "_kept": Codec(_store_value, _restore_signs),
     "_seed": Codec(_store_value, lambda parts: parts.integer("value", 0, 2**256)),
     "_folds": Codec(_store_value, _restore_folds),
+    "gap_": Codec(_store_value, lambda parts: parts.number("value", 0)),
+    "_joint": Codec(_store_value, lambda parts: parts.flag("value")),
     "_one_dimensional": Codec(_store_value, lambda parts: parts.flag("value")),
 }
 #: What each model must have of it, and each regressor or classifier, and no other, beside.
 ALWAYS = {"n_features_in_", "n_samples_fit_", "table_", "loss_", "offset_", "bound_", "_seed"}
 REGRESSOR, CLASSIFIER = {"residuals_", "_one_dimensional"}, {"classes_", "temperature_"}
+#: What an edited model has beside.
+EDITED = {"gap_", "_joint"}

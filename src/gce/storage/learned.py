@@ -47,8 +47,11 @@ def store_ensemble(ensemble: ConvexEnsemble) -> Parts:
     return parts
 
 
-def restore_ensemble(parts: Parts, inputs: int, offset: Tensor, bound: Tensor) -> ConvexEnsemble:
-    """An ensemble; weights off the simplex and atoms that are not as many as the weights are refused."""
+def restore_ensemble(parts: Parts, inputs: int, offset: Tensor, bound: Tensor, joint: bool = False) -> ConvexEnsemble:
+    """An ensemble; weights off the simplex and atoms that are not as many as the weights are refused.
+
+    Where weights are ``joint``, whole members may be without any.
+    """
     atoms = stored.restore(parts.within("atoms"), inputs, bound)
     count = sum(map(len, atoms))
     given = parts.tensors.get("weights", torch.empty(0))
@@ -57,7 +60,7 @@ def restore_ensemble(parts: Parts, inputs: int, offset: Tensor, bound: Tensor) -
     if (weights < 0).any() or (weights.sum(0) - 1).abs().max() > ROUNDING:
         raise ValueError("the weights are not on the simplex")
     # each member has an atom, so that there are no more members than atoms
-    if (origin < 0).any() or (origin[:, 0] >= count).any():
+    if (origin < 0).any() or (not joint and (origin[:, 0] >= count).any()):
         raise ValueError("the ensemble's parts do not fit together")
     return ConvexEnsemble(atoms, weights, origin, offset, bound)
 

@@ -40,7 +40,8 @@ def save(model: Any, path: str | Path) -> None:
         raise ValueError(
             "the last fit was interrupted, and the model is partly of that and partly of the one before: fit it again"
         )
-    foreign = first_foreign(model.ensemble_.parts if fit is None else fit.atoms)
+    atoms = model.ensemble_.parts if fit is None else fit.atoms
+    foreign = first_foreign([*atoms, *getattr(model, "_guests", ())])
     if kind.__module__ != "gce.estimators":
         foreign = f"a {kind.__name__}"
     if foreign is not None:
@@ -53,9 +54,10 @@ def save(model: Any, path: str | Path) -> None:
     parts.meta["written"] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "versions": _versions()}
     if fit is None:
         parts.add("ensemble", learned.store_ensemble(model.ensemble_))
-        parts.add("history", learned.store_history(model.history_))
     else:
         parts.add("fit", learned.store_fit(fit))
+    if fit is None and hasattr(model, "history_"):
+        parts.add("history", learned.store_history(model.history_))
     container.write(path, parts.meta, parts.tensors)
 
 
@@ -72,6 +74,10 @@ def restored(parts: Parts, kinds: Mapping[str, type[Any]], device: torch.device)
     _check(model, fitted)
     vars(model).update(fitted)
     inputs, (offset, bound) = model.table_.width, map(torch.from_numpy, (model.offset_, model.bound_))
+    if "gap_" in fitted:
+        model.ensemble_ = learned.restore_ensemble(parts.within("ensemble"), inputs, offset, bound, fitted["_joint"])
+        model.ensemble_.to(device)
+        return model
     if hasattr(model, "staged_predict"):
         fit = model._fit = learned.restore_fit(parts.within("fit"), inputs, bound)
         for atoms in fit.atoms:
@@ -129,6 +135,10 @@ def _check(model: Any, fitted: dict[str, Any]) -> None:
     own, others = attributes.REGRESSOR, attributes.CLASSIFIER
     if is_classifier(model):
         own, others = others, own
+    if attributes.EDITED & fitted.keys() and hasattr(model, "reweight"):
+        own = own | attributes.EDITED
+    else:
+        others = others | attributes.EDITED
     if wrong := (attributes.ALWAYS | own) - fitted.keys() or others & fitted.keys():
         raise ValueError(f"{sorted(wrong)[0]!r} is missing, or not of this kind of model")
     outputs, columns = len(fitted["offset_"]), fitted["n_features_in_"]

@@ -1,0 +1,166 @@
+"""A fitted ensemble taken apart into shares on given rows, and put together again with other weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from gce.base import ConvexModel
+from gce.calibration import HeldOut
+from gce.ensemble import ConvexEnsemble
+from gce.fitting import Problem
+from gce.members import Members
+from gce.native import limited
+from gce.reading import Given
+from gce.responses import Numbers, Response, Scores
+from gce.settings import as_numpy, support_first
+from gce.settings import threads as torch_threads
+from gce.surgery.gathering import Footing, assembled, share_of
+from gce.surgery.guests import Guest
+from gce.surgery.share import Share, warn_of_gaps
+from gce.weighting import Solution
+
+
+class Composed(ConvexModel):
+    """A model whose ensemble has parts with weights of their own: one a member, or one in all."""
+
+    #: Weights are one simplex over all atoms, and not one a member.
+    _joint: bool = False
+    _guests: tuple[Guest, ...] = ()
+
+    def _scores(self, X: Any) -> Tensor:
+        pred = super()._scores(X)
+        for guest in self._guests:
+            if guest.weight > 0:
+                pred += guest.weight * guest(as_numpy(X))
+        return pred
+
+    def _response(self) -> Response:
+        """How guests are asked."""
+        return Scores(self.classes_) if is_classifier(self) else Numbers(len(self.offset_))
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        with torch.no_grad(), torch_threads(self.n_jobs), limited(self.n_jobs):
+            yield
+
+    # Taken apart.
+
+    def _parts(self) -> list[ConvexEnsemble]:
+        """What has weights of its own."""
+        check_is_fitted(self)
+        if self.ensemble_.weights.ndim == 2:
+            raise ValueError(
+                "each output of this model has weights of its own (shared=False), and edits are for weights that all "
+                "outputs share: fit with gce.Neural(shared=True)"
+            )
+        if self._joint:
+            return [self.ensemble_]
+        return [self.ensemble_.of_member(m) for m in range(self.ensemble_.members)]
+
+    def _footing(self, given: Given) -> Footing:
+        """Rows to find weights on: those of the fit given again, or any where weights are one simplex."""
+        # to read rows leaves traces of how they were given
+        reader = copy(self)
+        problem, members, order = reader._all_in_one(given) if self._joint else reader._again(given)
+        guests = {guest.name: _answers(guest, given)[order] for guest in self._guests}
+        return Footing(problem, members.held_out_total, guests)
+
+    def _again(self, given: Given) -> tuple[Problem, Members, Tensor]:
+        """The problem of the fit, and which of the rows given each of its rows was."""
+        schema, rows = self._take(given, like=True)
+        if len(rows.target) != self.n_samples_fit_:
+            raise ValueError(
+                f"the model was fitted to {self.n_samples_fit_} rows of positive weight, but {len(rows.target)} are "
+                "given: give the rows of the fit, or use reweight for others"
+            )
+        members, X, target = self._members(rows, self._seed, self._check_validation(schema, given))
+        # what members held out is not known of a model from an older file
+        known = getattr(self, "_folds", list(members.names))
+        if list(members.names) != known or len(known) != self.ensemble_.members:
+            raise ValueError(
+                "these are not the rows of the fit in their order, or cv splits them in another way: give the "
+                "same rows and cv, or use reweight for others"
+            )
+        place = np.concatenate([rows.kept, np.arange(rows.given, rows.given + len(X) - len(rows.kept))])
+        problem, _ = self._problem(X, target, members, False)
+        return problem, members, torch.from_numpy(place[support_first(members.train)])
+
+    def _all_in_one(self, given: Given) -> tuple[Problem, Members, Tensor]:
+        """Given rows, on which one share finds its weights and calibrates its answers."""
+        X, target, weight = self._judged(self.table_.schema, given.X, given.y, given.sample_weight)
+        if target.shape[1] != len(self.offset_):
+            raise ValueError(f"y has {target.shape[1]} target(s), but the model was fitted to {len(self.offset_)}")
+        if not weight.any():
+            raise ValueError("all sample weights are zero: there is no row to find weights on")
+        share = (weight / weight.sum())[None]
+        members = Members(share, share, (0,), weight.sum(keepdims=True))
+        problem, _ = self._problem(X, target, members, False)
+        return problem, members, torch.from_numpy(support_first(members.train))
+
+    def _shares(self, footing: Footing) -> list[Share]:
+        """Each part with the answers of its atoms, and of all guests, on its own rows."""
+        shares = []
+        for m, (part, weight) in enumerate(zip(self._parts(), self._own_rows(footing.problem), strict=True)):
+            share = share_of(part, m, footing.problem, weight)
+            for guest in self._guests:
+                answer = footing.guests[guest.name][weight.nonzero().flatten()]
+                share = share.adding(guest.name, answer, float(guest.weights[m]))
+            shares.append(share)
+        return shares
+
+    def _own_rows(self, problem: Problem) -> Tensor:
+        """Weights ``(M, N)`` of the rows on which each part finds its weights."""
+        return problem.train
+
+    # Put together.
+
+    def _solved(self, footing: Footing, shares: Sequence[Share]) -> Self:
+        """Another model of the best weights."""
+        return self._edited(footing, shares, [share.solved() for share in shares])
+
+    def _edited(self, footing: Footing, shares: Sequence[Share], solutions: Sequence[Solution]) -> Self:
+        """Another model of these weights, its answers calibrated; this one is left as it is."""
+        warn_of_gaps(solutions)
+        found = [
+            dict(zip(share.names, own.weights.tolist(), strict=True))
+            for share, own in zip(shares, solutions, strict=True)
+        ]
+        other = copy(self)
+        for name in ("_fit", "history_", "n_iter_"):
+            other.__dict__.pop(name, None)
+        weights = {name: weight / len(shares) for own in found for name, weight in own.items()}
+        other.ensemble_ = assembled(self.ensemble_, weights, len(shares))
+        other._guests = tuple(
+            replace(guest, weights=np.array([own[guest.name] for own in found]))
+            for guest in self._guests
+            if guest.name in found[0]
+        )
+        other.gap_, other._joint = float(np.mean([own.gap for own in solutions])), self._joint
+        other._calibrate(other._held_out_again(footing))
+        return other
+
+    def _held_out_again(self, footing: Footing) -> HeldOut:
+        """Raw scores of each part on the rows that it held out."""
+        found = []
+        for m, (part, weight) in enumerate(zip(self._parts(), footing.problem.held_out, strict=True)):
+            rows = weight.nonzero().flatten()
+            pred = part(footing.problem.X[rows])
+            for guest in self._guests:
+                pred += guest.weights[m] * footing.guests[guest.name][rows]
+            found.append(HeldOut(pred, footing.problem.y[rows], weight[rows] * footing.total[m]))
+        return HeldOut(*(torch.cat(column) for column in zip(*found, strict=True)))
+
+
+def _answers(guest: Guest, given: Given) -> Tensor:
+    """Answers on all rows given, those for validation last."""
+    return torch.cat([guest(as_numpy(X)) for X in (given.X, given.X_val) if X is not None])

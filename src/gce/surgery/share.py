@@ -1,0 +1,89 @@
+"""One simplex of an ensemble: what it combines, and the rows its weights are found on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
+
+from gce.risk import Risk
+from gce.settings import users_line
+from gce.weighting import Outputs, Solution, certified, solve
+
+Array = NDArray[np.float64]
+
+#: The gap, relative to the loss, to which weights are solved.
+TOL = 1e-6
+
+
+@dataclass(frozen=True)
+class Share:
+    """A member of an ensemble, or all of it, with the answers of what it combines on rows of its own.
+
+    Parameters
+    ----------
+    names : tuple of P str
+    outputs : Outputs
+        Measured from the offset.
+    risk : Risk
+    weights : array of shape (P,)
+        As they are; all 0 where nothing is known yet.
+    free : tuple of int
+        Which of them are the zero function: it is there for any weights, and does not count.
+    """
+
+    names: tuple[str, ...]
+    outputs: Outputs
+    risk: Risk
+    weights: Array
+    free: tuple[int, ...] = ()
+
+    def without(self, names: Collection[str]) -> Share:
+        """All but some."""
+        kept = [j for j, name in enumerate(self.names) if name not in names]
+        return replace(
+            self,
+            names=tuple(self.names[j] for j in kept),
+            outputs=self.outputs.select(kept),
+            weights=self.weights[kept],
+            free=tuple(kept.index(j) for j in self.free),
+        )
+
+    def adding(self, name: str, answer: Tensor, weight: float) -> Share:
+        """One more, with the weight it has."""
+        return replace(
+            self,
+            names=(*self.names, name),
+            outputs=self.outputs.adding(answer),
+            weights=np.append(self.weights, weight),
+        )
+
+    def solved(self) -> Solution:
+        """The best weights, found from where they are."""
+        return solve(self.risk, self.outputs, TOL, start=self.weights if self.weights.any() else None)
+
+    def certified(self) -> Solution:
+        """The weights as they are, with their gap."""
+        return certified(self.risk, self.outputs, self.weights)
+
+    def size(self, solution: Solution) -> int:
+        """How many are in use, the zero function not counted."""
+        return len(np.setdiff1d(solution.used, self.free))
+
+
+def warn_of_gaps(solutions: Sequence[Solution]) -> None:
+    """Say where weights are not proved to be as good as was asked; at a loss of 0 rounding keeps gaps open."""
+    wide = [found for found in solutions if not found.reached and found.loss != 0]
+    if wide:
+        worst = max(wide, key=lambda found: found.gap / abs(found.loss))
+        warnings.warn(
+            f"the weights' loss {worst.loss:.6g} is proved to be within {worst.gap:.2g} of the least only, where "
+            f"{TOL * abs(worst.loss):.2g} was asked for ({len(wide)} of {len(solutions)} solutions)",
+            ConvergenceWarning,
+            stacklevel=users_line(),
+        )
