@@ -42,6 +42,7 @@ def fitted():
     yield gce.GCERegressor(basis=gce.Neural(**basis, shared=False), **greedy).fit(X, many)
     yield gce.GCEClassifier(basis=gce.Neural(**basis, batch_size=16), **greedy).fit(X, three)
     yield gce.NGCERegressor(n_atoms=2, cv=2, **at_once).fit(X, many)
+    yield gce.NGCERegressor(n_atoms=2, cv=2, **at_once).fit(X, many).reweight(X, many)
     yield gce.NNClassifier(**at_once).fit(X, three)
 
 
@@ -429,7 +430,6 @@ FIT = [
 ]
 ENSEMBLE = [
     without("ensemble"),
-    without("history"),
     put("ensemble", "atoms", "kinds", value=["networks", "networks"]),
     put("ensemble", "atoms", "0", "hidden", value=10**9),
     put("ensemble", "atoms", "0", "activation", value=None),
@@ -441,22 +441,32 @@ ENSEMBLE = [
     ),
     tensor("ensemble.atoms.0.p0", filled(NAN)),
     tensor("ensemble.atoms.0.p0", lambda t: t[..., :-1]),
+    *(without_tensor(name) for name in ("ensemble.weights", "ensemble.origin", "ensemble.atoms.0.p1")),
+]
+HISTORY = [
+    without("history"),
     put("history", "columns", value=["__class__"]),
     put("history", "columns", value=["validation"]),
     tensor("history.columns.risk", lambda t: t[:, 0]),
     tensor("history.columns.risk", lambda t: t[:0]),
     tensor("history.seconds", filled(NAN)),
-    *(
-        without_tensor(name)
-        for name in ("ensemble.weights", "ensemble.origin", "history.seconds", "ensemble.atoms.0.p1")
-    ),
+    without_tensor("history.seconds"),
+]
+EDITED = [
+    without("fitted", "gap_"),
+    without("fitted", "_joint"),
+    put("fitted", "_joint", "value", value=1),
+    *(put("fitted", "gap_", "value", value=value) for value in (-1.0, "0", True, None)),
+    put("estimator", value="NNRegressor"),
 ]
 
 
 def hostile(model):
     """What must be refused of a model's file."""
     kind = [*EVERY, *(CLASSES if hasattr(model, "classes_") else NUMBERS)]
-    return kind + (FIT if hasattr(model, "_fit") else ENSEMBLE)
+    if hasattr(model, "_fit"):
+        return kind + FIT
+    return kind + ENSEMBLE + (EDITED if hasattr(model, "gap_") else HISTORY)
 
 
 def altered(meta, tensors, rng):

@@ -60,7 +60,7 @@ def restore_ensemble(parts: Parts, inputs: int, offset: Tensor, bound: Tensor, j
     if (weights < 0).any() or (weights.sum(0) - 1).abs().max() > ROUNDING:
         raise ValueError("the weights are not on the simplex")
     # each member has an atom, so that there are no more members than atoms
-    if (origin < 0).any() or (not joint and (origin[:, 0] >= count).any()):
+    if (origin < 0).any() or (origin[:, 0] >= (2**31 if joint else count)).any():
         raise ValueError("the ensemble's parts do not fit together")
     return ConvexEnsemble(atoms, weights, origin, offset, bound)
 
