@@ -245,7 +245,7 @@ def test_a_guest_is_asked_through_scores_and_kept_within_the_bound(classifier):
     weight = edited.weights_["logistic"]
     assert weight > 0
     far = 1e4 * NEW
-    raw = guest.decision_function(far) - classifier.offset_
+    raw = np.log(np.maximum(guest.predict_proba(far), np.finfo(float).eps)) - classifier.offset_
     assert (np.abs(raw) > classifier.bound_).any()
     with torch.no_grad():
         atoms = edited.ensemble_(torch.from_numpy(edited.table_.transform(far))).numpy()

@@ -71,8 +71,8 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
         if self.prefit and self.fold_share:
             raise ValueError(f"prefit=True fits no models on folds: set fold_share=0, got {self.fold_share!r}")
 
-    def _solve(self, evidence: Evidence) -> Solution:
-        """Weights for what members answered."""
+    def _solve(self, evidence: Evidence, start: Array | None = None) -> Solution:
+        """Weights for what members answered, looked for from where they start if that is known."""
         raise NotImplementedError
 
     # What the two tasks do differently.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -57,6 +57,14 @@ class Question:
         weight = torch.from_numpy(self.weight)[None]
         return Risk(self.loss, torch.from_numpy(self.y), weight, torch.from_numpy(self.offset))
 
+    def same(self, other: Question) -> bool:
+        """Whether another question is about the same rows, with the same targets and weights."""
+        return (
+            np.array_equal(self.rows, other.rows)
+            and np.array_equal(self.y, other.y)
+            and np.array_equal(self.weight, other.weight)
+        )
+
     def of(self, X: Any) -> Any:
         """The rows asked about, among those that were given."""
         return X if len(self.rows) == _num_samples(X) else _safe_indexing(X, self.rows)
@@ -75,6 +83,9 @@ class TrueClass(Question):
 
     def measure(self, answer: Array, at: NDArray[np.intp]) -> Array:
         return answer[np.arange(len(at)), self.codes[at]][:, None]
+
+    def same(self, other: Question) -> bool:
+        return super().same(other) and isinstance(other, TrueClass) and np.array_equal(self.codes, other.codes)
 
 
 class SecondClass(Question):
@@ -98,15 +109,29 @@ class Evidence:
         None: it was fitted before.
     seconds : list of float
         What a member takes to answer for a row.
-    rows : array of shape (n,)
-        Where the rows of ``outputs`` stand among those that were given.
+    question : Question
+        What they were asked.
     """
 
     outputs: Outputs
     risk: Risk
     splits: list[Split] | None
     seconds: list[float]
-    rows: NDArray[np.intp]
+    question: Question
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Where the rows of ``outputs`` stand among those that were given."""
+        return self.question.rows
+
+    def select(self, index: Sequence[int]) -> Evidence:
+        """Some of the members; answers are not copied."""
+        return replace(self, outputs=self.outputs.select(index), seconds=[self.seconds[j] for j in index])
+
+    def adding(self, other: Evidence) -> Evidence:
+        """These members, and one that was asked the same."""
+        (answer,) = other.outputs.answers
+        return replace(self, outputs=self.outputs.adding(answer), seconds=[*self.seconds, *other.seconds])
 
 
 def gathered(
@@ -114,7 +139,7 @@ def gathered(
 ) -> Evidence:
     """Evidence from each member's measured answers ``(n, k)``, which are not copied."""
     outputs = Outputs([torch.from_numpy(answer) for answer in answers])
-    return Evidence(outputs, question.risk(), splits, list(seconds), question.rows)
+    return Evidence(outputs, question.risk(), splits, list(seconds), question)
 
 
 def ask_fitted(question: Question, models: Mapping[str, Any], X: Any) -> Evidence:

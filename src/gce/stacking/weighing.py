@@ -8,13 +8,14 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
+from gce.responses import Array
 from gce.settings import check_count, check_number, users_line
-from gce.stacking.base import Stack
+from gce.stacking.editing import EditableStack
 from gce.stacking.evidence import Evidence
 from gce.weighting import Solution, greedy_selection, solve
 
 
-class BestWeights(Stack):
+class BestWeights(EditableStack):
     """Weights of least risk, to a gap."""
 
     tol: float
@@ -23,15 +24,16 @@ class BestWeights(Stack):
         super()._check_settings()
         check_number("tol", self.tol, 0)
 
-    def _solve(self, evidence: Evidence) -> Solution:
+    def _solve(self, evidence: Evidence, start: Array | None = None) -> Solution:
         with torch.no_grad():
-            solution = solve(evidence.risk, evidence.outputs, self.tol)
+            known = start if start is not None and start.any() else None
+            solution = solve(evidence.risk, evidence.outputs, self.tol, start=known)
         if not solution.reached:
             warn_of_gap(solution, self.tol)
         return solution
 
 
-class SelectedWeights(Stack):
+class SelectedWeights(EditableStack):
     """Weights by greedy selection."""
 
     rounds: int
@@ -45,7 +47,7 @@ class SelectedWeights(Stack):
         if not 0 < check_number("share", self.share, 0) <= 1:
             raise ValueError(f"share must be in (0, 1], got {self.share!r}")
 
-    def _solve(self, evidence: Evidence) -> Solution:
+    def _solve(self, evidence: Evidence, start: Array | None = None) -> Solution:
         rng = np.random.default_rng(self._seed)
         with torch.no_grad():
             return greedy_selection(evidence.risk, evidence.outputs, self.rounds, self.bags, self.share, rng)

@@ -97,7 +97,7 @@ class Editable(Composed):
     ) -> Self:
         """The ensemble with a fitted model of any library as a guest among its atoms, all weights solved anew.
 
-        Its predictions (of a classifier: ``decision_function``, or logarithms of ``predict_proba``) are clipped to
+        Its predictions (of a classifier: logarithms of ``predict_proba``, or ``decision_function``) are clipped to
         ``offset_ +- bound_``, so that the bound holds as before. At weight 0 it is never asked.
 
         Parameters

@@ -8,7 +8,7 @@ import numpy as np
 
 from gce.explaining import PathStep
 from gce.settings import check_count, check_number
-from gce.surgery.share import TOL, Share
+from gce.surgery.share import Share
 from gce.weighting import Solution, shrinking
 
 Stand = tuple[Solution, ...]
@@ -29,7 +29,7 @@ def merged(shares: Sequence[Share]) -> list[Stand]:
 
     Each share shrinks along a path of its own; next comes the step that raises the mean loss least.
     """
-    paths = [shrinking(share.risk, share.outputs, share.solved(), TOL, share.free) for share in shares]
+    paths = [shrinking(share.risk, share.outputs, share.solved(), share.tol, share.free) for share in shares]
     at = [0] * len(paths)
     stands = [tuple(path[0] for path in paths)]
     while going := [m for m, path in enumerate(paths) if at[m] + 1 < len(path)]:

@@ -35,6 +35,8 @@ class Share:
         As they are; all 0 where nothing is known yet.
     free : tuple of int
         Which of them are the zero function: it is there for any weights, and does not count.
+    tol : float
+        The gap, relative to the loss, to which weights are solved.
     """
 
     names: tuple[str, ...]
@@ -42,6 +44,7 @@ class Share:
     risk: Risk
     weights: Array
     free: tuple[int, ...] = ()
+    tol: float = TOL
 
     def without(self, names: Collection[str]) -> Share:
         """All but some."""
@@ -65,7 +68,7 @@ class Share:
 
     def solved(self) -> Solution:
         """The best weights, found from where they are."""
-        return solve(self.risk, self.outputs, TOL, start=self.weights if self.weights.any() else None)
+        return solve(self.risk, self.outputs, self.tol, start=self.weights if self.weights.any() else None)
 
     def certified(self) -> Solution:
         """The weights as they are, with their gap."""
