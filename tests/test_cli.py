@@ -221,6 +221,16 @@ def test_inspect_shows_what_is_in_a_file(folder, classifier, regressor):
         assert words in text
 
 
+def test_inspect_shows_an_edited_model(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    model = gce.NGCERegressor(n_atoms=4, hidden=2, max_epochs=5, random_state=0).fit(rows, rows[:, 0])
+    model.remove("0:2", rows, rows[:, 0]).save(tmp_path / "m.safetensors")
+    found = json.loads(call("inspect", tmp_path / "m.safetensors", "--json").stdout)
+    assert found["history"] is None
+    assert 0 <= found["gap"] < 1e-5
+    assert "weights were solved anew, to a gap of" in call("inspect", tmp_path / "m.safetensors").stdout
+
+
 def test_report_and_export_write_their_files(folder, classifier, regressor):
     page, graph = folder / "pages" / "r.html", folder / "graphs" / "m.onnx"
     call("report", classifier, folder / "test.parquet", "-t", "label", "--out", page)
