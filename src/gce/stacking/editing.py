@@ -241,7 +241,8 @@ class EditableStack(Stack):
         y = self._known_targets(as_targets(as_numpy(y)))
         weight = None if sample_weight is None else self._check_weight(sample_weight, y)
         params, _ = self._routed({name: model}, weight, None, {})
-        check_fittable(name, model, "sample_weight" in params[name])
+        check_fittable(name, model, "sample_weight" in params[name], self.fold_share > 0)
+        self._check_member(name, model)
         (X,) = indexable(X)
         return self._cross_fit(question, {name: model}, Rows(X, y, params), known.splits)
 
