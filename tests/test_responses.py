@@ -106,6 +106,7 @@ def test_tensors_and_float32_are_numbers_too():
 
 FAULTS = {
     "NaN": (Numbers(1), Says(predict=[1.0, np.nan, np.inf]), "NaN or infinity in 2 of 3 rows"),
+    "diverged": (Numbers(1), Says(predict=[1.0, 1e150, -1e200]), "NaN or infinity in 1 of 3 rows"),
     "too few": (Numbers(1), Says(predict=[1.0, 2.0]), r"shape \(2,\), but 1 number\(s\) for each of 3 rows"),
     "too wide": (Numbers(1), Says(predict=np.ones((3, 2))), r"shape \(3, 2\)"),
     "too narrow": (Numbers(2), Says(predict=np.ones(3)), r"shape \(3,\)"),

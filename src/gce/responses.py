@@ -24,6 +24,8 @@ _LEAST = float(np.finfo(np.float64).eps)
 #: How far a row of probabilities may be from summing to 1: many classes in float32 are not farther. Beyond the rounding
 #: of float64 it is made to.
 _SLACK, _ROUNDING = 1e-3, 1e-12
+#: The largest number that counts as one: squares of larger ones, and so losses, are infinite or nearly.
+_MOST = 1e150
 
 
 class Response(ABC):
@@ -196,9 +198,10 @@ def _matrix(name: str, model: Any, method: str, X: Any, columns: int) -> Array:
             f"of {rows} rows are asked for"
         )
     answer = answer.reshape(rows, columns)
-    missing = int((~np.isfinite(answer)).any(1).sum())
+    missing = int((~(np.abs(answer) <= _MOST)).any(1).sum())
     if missing:
         raise ValueError(
-            f"{called(name, model)} answers NaN or infinity in {missing} of {rows} rows: mend it or leave it out"
+            f"{called(name, model)} answers NaN or infinity in {missing} of {rows} rows (more than {_MOST:g} counts as "
+            "such): mend it or leave it out"
         )
     return answer
