@@ -42,9 +42,11 @@ def signed(slope: float, loss: float) -> str:
 
     Examples
     --------
-    >>> signed(0.0123, 0.5), signed(-3e-9, 0.5), signed(-0.2, 0.5), signed(float("nan"), 0.5)
-    ('+0.012', '0', '-0.2', '')
+    >>> signed(0.0123, 0.5), signed(-3e-9, 0.5), signed(-0.2, 0.5), signed(640.2, 2900), signed(float("nan"), 0.5)
+    ('+0.012', '0', '-0.2', '+640', '')
     """
     if math.isnan(slope):
         return ""
-    return "0" if abs(slope) <= _NOTHING * abs(loss) else f"{slope:+.2g}"
+    if abs(slope) <= _NOTHING * abs(loss):
+        return "0"
+    return f"{slope:+.0f}" if 100 <= abs(slope) < 1e6 else f"{slope:+.2g}"

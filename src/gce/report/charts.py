@@ -158,6 +158,15 @@ def level(share: float, spread: tuple[float, float] | None = None, look: str = "
     return tag("svg", *parts, class_="level", aria_hidden="true", **_SMALL)
 
 
+def offset_dot(share: float, look: str = "c4") -> Markup:
+    """A dot for a table's cell, at ``share`` of its width from a line at the left."""
+    drawn = [
+        tag("path", d="M1 0V100", class_="guide"),
+        tag("path", d=f"M{1 + 96 * min(max(share, 0), 1):.2f} 50h0", class_=f"dots large {look}"),
+    ]
+    return tag("svg", *drawn, class_="level", aria_hidden="true", **_SMALL)
+
+
 def _rectangle(bar: Bar, x: Scale, y: Scale) -> Markup:
     left, right = (x.share([bar.left, bar.right]) * UNIT).tolist()
     bottom, top = (UNIT - y.share([bar.bottom, bar.top]) * UNIT).tolist()

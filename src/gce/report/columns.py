@@ -26,7 +26,7 @@ def section(trial: Trial) -> Section:
         i for i in range(len(head)) if head[i] not in ("missing", "not in the fit") or any(line[i] for line in lines)
     ]
     head, rows = [head[i] for i in kept], [[line[i] for i in kept] for line in lines]
-    body = table(head, rows, caption="Columns of the given rows", class_="words columns")
+    body = table(head, rows, caption="Columns of the given rows", class_="words columns tall")
     note = "Ranges are least, median, largest."
     if len(rows) < len(sheet.names):
         note += f" The first {len(rows)} of {len(sheet.names):,} columns."

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gce.report.markup import Section, card, facts, rounded, seconds, short, shown, table
+from gce.report.markup import Markup, Section, card, facts, rounded, seconds, short, shown, table
 from gce.report.trial import Trial, name_of
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")
@@ -18,16 +18,21 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")
 
 def section(trial: Trial) -> Section:
     """What was fitted."""
-    cards = [card("The model", facts(_model(trial)), wide=True)]
-    changed = changed_parameters(trial.model)
-    if changed:
-        rows = [(name, _short(value), _short(usual)) for name, value, usual in changed]
-        settings = table(["parameter", "here", "default"], rows, caption="Parameters that were set", class_="words")
-        cards.append(card("Settings that differ from the defaults", settings))
-    else:
-        cards.append(card("Settings", facts([("All parameters", "at their defaults")])))
-    lead = "The model, how large it is, and what was set by hand."
-    return Section("fitted", "What was fitted", lead, [*cards, card("Made with", facts(_versions()))])
+    cards = [
+        card("The model", facts(_model(trial)), wide=True),
+        settings(changed_parameters(trial.model)),
+        card("Made with", facts(versions())),
+    ]
+    return Section("fitted", "What was fitted", "The model, how large it is, and what was set by hand.", cards)
+
+
+def settings(changed: list[tuple[str, Any, Any]]) -> Markup:
+    """Parameters that were set by hand."""
+    if not changed:
+        return card("Settings", facts([("All parameters", "at their defaults")]))
+    rows = [(name, written(value), written(usual)) for name, value, usual in changed]
+    body = table(["parameter", "here", "default"], rows, caption="Parameters that were set", class_="words")
+    return card("Settings that differ from the defaults", body)
 
 
 def _model(trial: Trial) -> list[tuple[str, str]]:
@@ -78,7 +83,8 @@ def _span(values: Any) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _versions() -> list[tuple[str, str]]:
+def versions() -> list[tuple[str, str]]:
+    """What the page was made with."""
     import gce
 
     ours = [("gce", gce.__version__), ("Python", platform.python_version())]
@@ -94,6 +100,7 @@ def changed_parameters(model: Any) -> list[tuple[str, Any, Any]]:
     ]
 
 
-def _short(value: Any) -> str:
+def written(value: Any) -> str:
+    """A parameter for readers."""
     # where an object lies in memory says nothing to a reader
     return short(re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(value).split())), 120)

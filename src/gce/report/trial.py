@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 from torch import Tensor
 
-from gce.losses import CrossEntropy, Logistic, Loss, Power, PseudoHuber, Quantile, Squared
+from gce.losses import CrossEntropy, Logistic, LogMixture, Loss, Power, PseudoHuber, Quantile, Squared
 from gce.plotting.readings import Course, Shares, course, shares
 from gce.rows import SparseRows
 from gce.scoring import class_codes
@@ -174,7 +174,7 @@ def name_of(loss: Loss) -> str:
     """What a reader calls a loss."""
     if isinstance(loss, Squared):
         return "squared error"
-    if isinstance(loss, Logistic | CrossEntropy):
+    if isinstance(loss, Logistic | CrossEntropy | LogMixture):
         return "log-loss"
     if isinstance(loss, Power):
         return "absolute error" if loss.q == 1 else f"|f - y|^{loss.q:g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -271,6 +272,24 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
         other = copy(self)
         other._evidence = None
         return other
+
+    def report(self, path: str | Path, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
+        """Write one HTML page about this stack and how it and its members do on given rows.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; its folder must exist.
+        X : as in ``fit``
+            Rows that neither members nor weights have seen.
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+            A row of weight 0 is a row that is not there.
+        """
+        # half a second of imports that nothing else needs
+        from gce.report.stack import write
+
+        write(self, path, X, y, sample_weight)
 
     # Predicting.
 
