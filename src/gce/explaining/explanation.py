@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gce.explaining.numerals import above, rise, signed
+from gce.explaining.numerals import above, four, rise, signed
 from gce.explaining.pictures import ExplanationDisplay
 from gce.theory import rendering
 
@@ -133,8 +133,8 @@ class Explanation:
         order = self.order
         columns: dict[str, list[float | str | None]] = {
             "weight": [f"{w:.4f}" if w > 0 else "0" for w in self.weights[order]],
-            "own loss": [f"{v:#.4g}" for v in self.own_loss[order]],
-            "loss without": ["" if np.isnan(v) else f"{v:#.4g}" for v in self.loss_without[order]],
+            "own loss": [four(v) for v in self.own_loss[order]],
+            "loss without": [four(v) for v in self.loss_without[order]],
             "rise": [rise(v, self.loss) for v in self.loss_without[order]],
             "alignment": [signed(v, self.loss) for v in self.alignment[order]],
         }

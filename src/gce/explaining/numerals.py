@@ -23,6 +23,17 @@ def above(gap: float) -> str:
     return text if float(text) >= gap else f"{float(text) + 10.0**unit:.2g}"
 
 
+def four(value: float) -> str:
+    """A number to four digits, empty where there is none.
+
+    Examples
+    --------
+    >>> four(0.1), four(2695.3), four(12345678.0), four(float("nan"))
+    ('0.1000', '2695', '1.235e+07', '')
+    """
+    return "" if math.isnan(value) else f"{value:#.4g}".rstrip(".")
+
+
 def rise(loss: float, base: float) -> str:
     """By how many percent a loss is above another one; empty where they are equal, or nothing can be said.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gce.explaining.numerals import above, rise
+from gce.explaining.numerals import above, four, rise
 from gce.explaining.pictures import PathDisplay
 from gce.theory import rendering
 
@@ -87,7 +87,7 @@ class Pruned:
         """Its rows as they are shown."""
         full, chosen = self.path[0], self.chosen
         columns: dict[str, list[float | str | None]] = {
-            "loss": [f"{step.loss:#.4g}" for step in self.path],
+            "loss": [four(step.loss) for step in self.path],
             "rise": [rise(step.loss, full.loss) for step in self.path],
             "left out": ["", *map(_gone, self.path, self.path[1:])],
         }
