@@ -95,7 +95,7 @@ def main() -> None:
     console, began = Console(file=sys.stdout), time.perf_counter()
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
-    how: dict[str, Any] = {"mix": "scores", "cv": 3, "random_state": 0}
+    how: dict[str, Any] = {"cv": 3, "random_state": 0}
     # on tables this small threads wait for each other most of the time
     with threadpool_limits(1):
         stack = ConvexStackingClassifier(members(), **how).fit(X_train, y_train)

@@ -47,8 +47,13 @@ CASES = {
     "quantile": lambda: (gce.ConvexStackingRegressor(REGRESSORS, loss=Quantile(0.8), tol=1e-4, **SEED), X, NUMBERS),
     "two": lambda: (gce.ConvexStackingClassifier(CLASSIFIERS, **SEED), X, NUMBERS > 0),
     "three": lambda: (gce.ConvexStackingClassifier(CLASSIFIERS, **SEED), X, CLASSES),
-    "scores": lambda: (gce.ConvexStackingClassifier(CLASSIFIERS, mix="scores", **SEED), X, CLASSES),
-    "brier": lambda: (gce.ConvexStackingClassifier(CLASSIFIERS, loss="brier", **SEED), X, NUMBERS > 0),
+    "mixed": lambda: (gce.ConvexStackingClassifier(CLASSIFIERS, mix="probabilities", **SEED), X, CLASSES),
+    "brier": lambda: (
+        gce.ConvexStackingClassifier(CLASSIFIERS, mix="probabilities", loss="brier", **SEED),
+        X,
+        NUMBERS > 0,
+    ),
+    "folds": lambda: (gce.ConvexStackingClassifier(CLASSIFIERS, fold_share=0.5, **SEED), X, CLASSES),
     "prefit": lambda: (gce.ConvexStackingClassifier(prefit(), prefit=True), X[60:], CLASSES[60:]),
     "greedy": lambda: (gce.GreedySelectionClassifier(CLASSIFIERS, rounds=4, **SEED), X, CLASSES),
     "frame": lambda: (gce.ConvexStackingRegressor(REGRESSORS, **SEED), pd.DataFrame(X, columns=list("abc")), NUMBERS),
@@ -142,7 +147,7 @@ def test_headline_of_a_regressor(fitted, page, browser):
     assert "Quantile" not in found
 
 
-@pytest.mark.parametrize("name", ["two", "three", "scores", "prefit", "greedy"])
+@pytest.mark.parametrize("name", ["two", "three", "mixed", "folds", "prefit", "greedy"])
 def test_headline_of_a_classifier(name, fitted, page, browser):
     stack, rows, y = fitted(name)
     browser.open(page(name))
@@ -187,8 +192,8 @@ def test_members_are_explained(fitted, page, browser):
 
 
 def test_members_stand_beside_the_stack(fitted, page, browser):
-    stack, rows, y = fitted("three")
-    browser.open(page("three"))
+    stack, rows, y = fitted("mixed")
+    browser.open(page("mixed"))
     found = cells(browser, "standing")
     everyone = {name: model.predict_proba(rows) for name, model in stack.named_estimators_.items()}
     expected = {
@@ -320,7 +325,7 @@ def test_what_cannot_be_reported_is_said(fitted, tmp_path):
         stack.report(tmp_path / "r.html", rows, y, sample_weight=np.zeros(len(y)))
     with pytest.raises(ValueError, match="not among those of the fit"):
         stack.report(tmp_path / "r.html", rows, np.where(y == "low", "lower", y))
-    margin = gce.ConvexStackingClassifier(CLASSIFIERS[:2], mix="scores", loss=PseudoHuber(1.0), **SEED)
+    margin = gce.ConvexStackingClassifier(CLASSIFIERS[:2], loss=PseudoHuber(1.0), **SEED)
     margin.fit(X, NUMBERS > 0)
     with pytest.raises(ValueError, match="a report needs probabilities"):
         margin.report(tmp_path / "r.html", X, NUMBERS > 0)

@@ -70,8 +70,8 @@ def _solved_without(risk: Risk, outputs: Outputs, weights: Array, j: int, tol: f
 
 
 def _warn_of_gaps(names: Sequence[str], spared: dict[int, Solution], tol: float) -> None:
-    """Say where a loss without a member is not known as well as was asked; at a loss of 0 rounding keeps gaps open."""
-    wide = [j for j, found in spared.items() if not found.reached and found.loss != 0]
+    """Say where a loss without a member is not known as well as was asked."""
+    wide = [j for j, found in spared.items() if not found.reached]
     if wide:
         worst = max(wide, key=lambda j: spared[j].gap)
         warnings.warn(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gce.report.fitted import changed_parameters, settings, versions, written
-from gce.report.markup import Markup, Section, card, facts, shown, table
+from gce.report.markup import Markup, Section, card, facts, percent, shown, table
 from gce.report.stack.trial import StackTrial
 from gce.report.trial import name_of
 
@@ -36,14 +38,18 @@ def _stack(trial: StackTrial) -> list[tuple[str, str]]:
         found.append(("What is combined", stack.mix))
     if hasattr(stack, "n_features_in_"):
         found.append(("Columns", shown(stack.n_features_in_)))
-    return [*found, ("Members", shown(len(trial.members))), ("Members were", _how(stack.prefit))]
+    return [*found, ("Members", shown(len(trial.members))), ("Members were", _how(stack))]
 
 
-def _how(prefit: bool) -> str:
-    return "fitted before, and used as they were" if prefit else "fitted here, on all rows"
+def _how(stack: Any) -> str:
+    if stack.prefit:
+        return "fitted before, and used as they were"
+    whole, folds = "fitted here on all rows", f"{percent(stack.fold_share)} of each are its models on folds"
+    return whole if stack.fold_share == 0 else f"{whole}; {folds}"
 
 
 def _members(trial: StackTrial) -> Markup:
-    rows = [(name, written(model)) for name, model in list(trial.model._members.items())[:_LISTED]]
-    body = table(["member", "model"], rows, caption="Members as they were fitted", class_="words models tall")
-    return card("Members as they were fitted", body, wide=True)
+    given = dict(trial.model.estimators)
+    rows = [(member.name, written(given[member.name])) for member in trial.members[:_LISTED]]
+    body = table(["member", "model"], rows, caption="Members as they were given", class_="words models tall")
+    return card("Members as they were given", body, wide=True)
