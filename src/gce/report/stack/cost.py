@@ -37,8 +37,8 @@ def section(trial: StackTrial) -> Section:
     words = "Every member has weight: there is nothing to drop."
     if idle:
         words = (
-            f"{counted(idle, 'member')} without weight {'is' if idle == 1 else 'are'} never asked. To drop "
-            "them from memory and files too, use stack.prune(tol=0).model."
+            f"{counted(idle, 'member')} without weight {'is' if idle == 1 else 'are'} never asked. "
+            "stack.without_unused() is a copy without them, in memory and in files."
         )
     cards = [
         card("Time by member", tag("div", body, data_chart="cost"), note="The slowest first."),

@@ -102,7 +102,7 @@ def tried(stack: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> StackT
         **vars(answers(mixture)),
         members=tuple(members),
         average=figures(answers(average), loss),
-        explanation=stack.explain() if stack._evidence is not None else stack.explain(X, y),
+        explanation=stack.explain() if stack._evidence is not None else stack.explain(X, y, weight),
         loss=loss,
     )
 
