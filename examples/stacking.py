@@ -52,7 +52,7 @@ def members() -> list[tuple[str, Any]]:
         ("network", MLPClassifier((100,), max_iter=400, random_state=0)),
         ("forest", RandomForestClassifier(100, random_state=0)),
         ("extra trees", ExtraTreesClassifier(100, random_state=0)),
-        ("boosting", HistGradientBoostingClassifier(max_iter=20, random_state=0)),
+        ("boosting", HistGradientBoostingClassifier(max_iter=20, max_leaf_nodes=7, random_state=0)),
         ("gce", GCEClassifier(max_atoms=30, cv=2, random_state=0)),
     ]
     if find_spec("xgboost"):
@@ -62,7 +62,7 @@ def members() -> list[tuple[str, Any]]:
     if find_spec("lightgbm"):
         from lightgbm import LGBMClassifier
 
-        found.append(("lightgbm", LGBMClassifier(n_estimators=30, n_jobs=1, verbose=-1)))
+        found.append(("lightgbm", LGBMClassifier(n_estimators=30, num_leaves=7, n_jobs=1, verbose=-1)))
     return found
 
 

@@ -278,7 +278,14 @@ def test_each_step_names_who_left():
     pruned = shrunk(3)
     rows = str(pruned).splitlines()[4 : 3 + len(pruned.path)]
     for before, after, row in zip(pruned.path[:-1], pruned.path[1:], rows, strict=True):
-        assert set(re.findall(r"m\d+", row)) == set(before.names) - set(after.names)
+        left = row.split(";")[0]
+        assert set(re.findall(r"m\d+", left)) == set(before.names) - set(after.names)
+
+
+def test_a_member_that_comes_back_is_named():
+    pair = PathStep(2, 1.0, 0.0, ("a", "b"), np.array([0.5, 0.5]))
+    alone = PathStep(1, 1.5, 0.0, ("c",), np.ones(1))
+    assert str(Pruned(None, (pair, alone), 1)).splitlines()[4].endswith("a, b; c is back")
 
 
 def test_the_picture_of_a_path():

@@ -107,7 +107,8 @@ class Pruned:
 
 
 def _gone(before: PathStep, after: PathStep) -> str:
-    """Who left between two steps."""
+    """Who left between two steps; the best member alone may be one that had left before."""
     names = [name for name in before.names if name not in after.names]
+    back = [f"; {name} is back" for name in after.names if name not in before.names]
     more = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "") + "".join(back[:1])
