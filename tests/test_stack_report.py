@@ -37,6 +37,21 @@ CLASSIFIERS = [
 SEED = {"random_state": 0}
 
 
+class Counting(RegressorMixin, BaseEstimator):
+    """Predicts a column, and counts how often it is asked."""
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def fit(self, X, y):
+        self.asked_ = 0
+        return self
+
+    def predict(self, X):
+        self.asked_ += 1
+        return 15 * X[:, self.column]
+
+
 def prefit():
     return [(name, model.fit(X[:60], CLASSES[:60])) for name, model in CLASSIFIERS]
 
@@ -57,9 +72,14 @@ CASES = {
     "prefit": lambda: (gce.ConvexStackingClassifier(prefit(), prefit=True), X[60:], CLASSES[60:]),
     "greedy": lambda: (gce.GreedySelectionClassifier(CLASSIFIERS, rounds=4, **SEED), X, CLASSES),
     "frame": lambda: (gce.ConvexStackingRegressor(REGRESSORS, **SEED), pd.DataFrame(X, columns=list("abc")), NUMBERS),
+    "perfect": lambda: (
+        gce.ConvexStackingRegressor([("column", Counting()), *REGRESSORS[1:]], **SEED),
+        X,
+        15 * X[:, 0],
+    ),
     "alone": lambda: (gce.ConvexStackingRegressor(REGRESSORS[:1], **SEED), X, NUMBERS),
 }
-REGRESSION = ("regressor", "targets", "quantile", "frame", "alone")
+REGRESSION = ("regressor", "targets", "quantile", "frame", "perfect", "alone")
 ALWAYS = ["members", "standing", "cost", "certificate", "fitted"]
 
 
@@ -241,21 +261,6 @@ def test_the_proof_as_it_closed(fitted, page, browser):
     assert browser.evaluate("document.querySelectorAll('[data-chart=gap]').length") == 0
     browser.open(page("prefit"))
     assert "fitted before" in browser.evaluate("document.querySelector('#certificate').innerText")
-
-
-class Counting(RegressorMixin, BaseEstimator):
-    """Predicts a column, and counts how often it is asked."""
-
-    def __init__(self, column=0):
-        self.column = column
-
-    def fit(self, X, y):
-        self.asked_ = 0
-        return self
-
-    def predict(self, X):
-        self.asked_ += 1
-        return 15 * X[:, self.column]
 
 
 def test_each_member_is_asked_once(tmp_path):

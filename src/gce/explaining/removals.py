@@ -18,6 +18,8 @@ from gce.weighting import Outputs, Solution, solve
 
 Array = NDArray[np.float64]
 
+_UNIT = float(np.finfo(np.float64).eps)
+
 
 def explain(
     names: Sequence[str],
@@ -50,7 +52,7 @@ def explain(
         if len(outputs) > 1:
             spared = {int(j): _solved_without(risk, outputs, solution.weights, int(j), tol) for j in solution.used}
             without[list(spared)] = [found.loss for found in spared.values()]
-            _warn_of_gaps(names, spared, tol)
+            _warn_of_gaps(names, spared, tol, max(own))
     return Explanation(
         tuple(names),
         solution.weights,
@@ -69,9 +71,12 @@ def _solved_without(risk: Risk, outputs: Outputs, weights: Array, j: int, tol: f
     return solve(risk, outputs.select(others), tol, start=start if start.any() else None)
 
 
-def _warn_of_gaps(names: Sequence[str], spared: dict[int, Solution], tol: float) -> None:
-    """Say where a loss without a member is not known as well as was asked."""
-    wide = [j for j, found in spared.items() if not found.reached]
+def _warn_of_gaps(names: Sequence[str], spared: dict[int, Solution], tol: float, size: float) -> None:
+    """Say where a loss without a member is not known as well as was asked.
+
+    A loss that is 0 but for the rounding of ``size``, the largest of members alone, has no digits to ask for.
+    """
+    wide = [j for j, found in spared.items() if not found.reached and found.gap > _UNIT * size]
     if wide:
         worst = max(wide, key=lambda j: spared[j].gap)
         warnings.warn(

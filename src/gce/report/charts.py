@@ -158,11 +158,13 @@ def level(share: float, spread: tuple[float, float] | None = None, look: str = "
     return tag("svg", *parts, class_="level", aria_hidden="true", **_SMALL)
 
 
-def offset_dot(share: float, look: str = "c4") -> Markup:
-    """A dot for a table's cell, at ``share`` of its width from a line at the left."""
+def dot(share: float, start: float, look: str = "c4") -> Markup:
+    """A dot for a table's cell at ``share`` of its width, and a line of reference at ``start``."""
+    # dots keep their size: at either end half of one would be cut off
+    here, there = (4 + 92 * min(max(place, 0), 1) for place in (share, start))
     drawn = [
-        tag("path", d="M1 0V100", class_="guide"),
-        tag("path", d=f"M{1 + 96 * min(max(share, 0), 1):.2f} 50h0", class_=f"dots large {look}"),
+        tag("path", d=f"M{there:.2f} 0V100", class_="guide"),
+        tag("path", d=f"M{here:.2f} 50h0", class_=f"dots large {look}"),
     ]
     return tag("svg", *drawn, class_="level", aria_hidden="true", **_SMALL)
 

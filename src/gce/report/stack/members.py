@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gce.explaining.numerals import rise, signed
-from gce.report.charts import level, offset_dot
+from gce.explaining.numerals import four, rise, signed
+from gce.report.charts import dot, level
 from gce.report.markup import NOTHING, Markup, Section, card, counted, heading, shown, tag
+from gce.report.scales import fitting
 from gce.report.stack.trial import StackTrial
 
 #: Members listed.
@@ -38,7 +39,9 @@ def _table(trial: StackTrial) -> Markup:
     order = told.order[:_LISTED]
     rises = np.nan_to_num(told.loss_without - told.loss)
     highest, heaviest = max(float(rises.max()), 1e-300), float(told.weights.max())
-    low, high = min(told.loss, float(told.own_loss.min())), float(told.own_loss.max())
+    scale = fitting([told.loss], told.own_loss, log=True, room=0.0)
+    # a loss of 0 has no place on a logarithmic axis: it stands at the left
+    start, own = (np.nan_to_num(scale.share(losses)) for losses in (told.loss, told.own_loss))
     body = []
     for j in order.tolist():
         used, without = bool(told.used[j]), float(told.loss_without[j])
@@ -47,9 +50,9 @@ def _table(trial: StackTrial) -> Markup:
             tag("td", f"{told.weights[j]:.4f}" if used else "0"),
             tag("td", level(rises[j] / highest, look="c1"), class_="aside"),
             tag("td", rise(without, told.loss) or NOTHING, title=f"loss without it: {shown(without, 6)}"),
-            tag("td", shown(without), class_="aside"),
-            tag("td", offset_dot((told.own_loss[j] - low) / max(high - low, 1e-300)), class_="aside"),
-            tag("td", shown(float(told.own_loss[j])), class_="aside"),
+            tag("td", four(without) or NOTHING, class_="aside"),
+            tag("td", dot(float(own[j]), float(start)), class_="aside"),
+            tag("td", four(float(told.own_loss[j])), class_="aside"),
             tag("td", signed(float(told.alignment[j]), told.loss) or NOTHING),
         ]
         body.append(tag("tr", heading(told.names[j], "row"), *cells, class_=None if used else "idle"))
