@@ -13,14 +13,14 @@ def above(gap: float) -> str:
 
     Examples
     --------
-    >>> above(1.41e-9), above(0.1), above(0.0)
-    ('1.5e-09', '0.1', '0')
+    >>> above(1.41e-9), above(0.1), above(1861.0), above(0.0)
+    ('1.5e-09', '0.1', '1900', '0')
     """
     if not (gap > 0 and math.isfinite(gap)):
         return f"{gap:g}"
     unit = math.floor(math.log10(gap)) - 1
-    text = f"{gap:.2g}"
-    return text if float(text) >= gap else f"{float(text) + 10.0**unit:.2g}"
+    bound = float(f"{gap:.2g}")
+    return f"{bound:g}" if bound >= gap else f"{float(f'{bound + 10.0**unit:.2g}'):g}"
 
 
 def four(value: float) -> str:
@@ -28,10 +28,11 @@ def four(value: float) -> str:
 
     Examples
     --------
-    >>> four(0.1), four(2695.3), four(12345678.0), four(float("nan"))
-    ('0.1000', '2695', '1.235e+07', '')
+    >>> four(0.1), four(2695.3), four(25334.0), four(12345678.0), four(float("nan"))
+    ('0.1000', '2695', '25330', '1.235e+07', '')
     """
-    return "" if math.isnan(value) else f"{value:#.4g}".rstrip(".")
+    text = "" if math.isnan(value) else f"{value:#.4g}".rstrip(".")
+    return f"{float(text):g}" if "e+" in text else text
 
 
 def rise(loss: float, base: float) -> str:
