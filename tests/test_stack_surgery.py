@@ -119,6 +119,11 @@ def test_what_is_removed_and_added_again_gives_the_loss_back(name, request):
     assert clone(again).get_params().keys() == one.get_params().keys()
 
 
+def test_weights_are_looked_for_from_where_they_are(stack):
+    assert len(stack.history_) > 1
+    assert len(stack.remove("bad").history_) == 1  # its weight was 0
+
+
 def test_answers_are_shared_and_never_copied(stack):
     kept = stack._evidence.outputs.answers
     without = stack.remove("tree1")

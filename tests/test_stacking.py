@@ -420,7 +420,7 @@ def test_weights_are_a_series_where_pandas_is_there(monkeypatch):
     def absent(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr("gce.stacking.base.import_module", absent)
+    monkeypatch.setattr("gce.surgery.naming.import_module", absent)
     bare = ConvexStackingRegressor(numbers(), cv=3, random_state=0).fit(X, Y)
     assert isinstance(bare.weights_, np.ndarray)
     np.testing.assert_array_equal(bare.weights_, stack.weights_)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,6 +29,7 @@ from gce.stacking.checks import check_fittable, check_prefit, is_dropped, models
 from gce.stacking.crossfit import Rows, cross_fit
 from gce.stacking.evidence import Evidence, Question, ask_fitted
 from gce.stacking.folds import check_weight, folds_for
+from gce.surgery.naming import by_name
 from gce.table import as_targets
 from gce.weighting import Solution
 
@@ -248,7 +248,7 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
         """
         self.estimators_ = list(models.values())
         self.named_estimators_ = Bunch(**{name: models.get(name, "drop") for name, _ in self.estimators})
-        self.weights_ = _by_name(list(models), solution.weights.copy())
+        self.weights_ = by_name(list(models), solution.weights.copy())
         self.risk_, self.gap_, self.history_ = solution.loss, solution.gap, solution.history
         self._evidence, self._solution = evidence, solution
 
@@ -320,15 +320,6 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
             if weight > 0:
                 total += weight * self._response.ask(name, model, X)
         return total
-
-
-def _by_name(names: list[str], weights: Array) -> Any:
-    """Weights as a pandas Series where pandas is there."""
-    try:
-        pandas = import_module("pandas")
-    except ImportError:
-        return weights
-    return pandas.Series(weights, index=names, name="weight")
 
 
 def _raise_for_unused(fit_params: Mapping[str, Any], groups: Any) -> None:

@@ -156,7 +156,7 @@ class Composed(ConvexModel):
             rows = weight.nonzero().flatten()
             pred = part(footing.problem.X[rows])
             for guest in self._guests:
-                pred += guest.weights[m] * footing.guests[guest.name][rows]
+                pred += float(guest.weights[m]) * footing.guests[guest.name][rows]
             found.append(HeldOut(pred, footing.problem.y[rows], weight[rows] * footing.total[m]))
         return HeldOut(*(torch.cat(column) for column in zip(*found, strict=True)))
 

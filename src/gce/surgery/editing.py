@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from gce.explaining import Explanation, Pruned, explain
@@ -17,7 +16,7 @@ from gce.reading import Given
 from gce.surgery.composed import Composed
 from gce.surgery.gathering import placed
 from gce.surgery.guests import Guest
-from gce.surgery.naming import check_known, check_new, is_zero
+from gce.surgery.naming import by_name, check_known, check_new, is_zero
 from gce.surgery.paths import check_goal, chosen, merged, size_of, step_of
 from gce.surgery.share import TOL
 
@@ -41,12 +40,15 @@ class Editable(Composed):
 
     @property
     def weights_(self) -> Any:
-        """Weights of atoms and guests: a pandas Series by name where pandas is there, else an array."""
+        """Weights of atoms and guests: a pandas Series by name where pandas is there, else an array.
+
+        A DataFrame, a column an output, where each output has weights of its own.
+        """
         names = self.atom_names_
-        weights = self.ensemble_.weights.cpu().numpy()
+        weights = self.ensemble_.weights.cpu().numpy().copy()
         if weights.ndim == 2:
-            return _by_name("DataFrame", weights, names)
-        return _by_name("Series", np.append(weights, [guest.weight for guest in self._guests]), names)
+            return by_name(names, weights)
+        return by_name(names, np.append(weights, [guest.weight for guest in self._guests]))
 
     # Edits.
 
@@ -139,7 +141,8 @@ class Editable(Composed):
         """A smaller ensemble, and what each size costs.
 
         Atoms go one by one, the one that is missed least first, and the weights of those that stay are solved anew.
-        Members shrink side by side; one that has no atom left is the offset.
+        Members shrink side by side; one that has no atom left is the offset. For far fewer atoms than there are members
+        times three, ``reweight(X, y).prune(k, X=X, y=y)`` is better: there the atoms of all members serve together.
 
         Parameters
         ----------
@@ -212,12 +215,3 @@ class Editable(Composed):
             shares = self._shares(self._footing(Given(X, y, sample_weight, groups, **validation)))
             parts = [explain(share.names, share.risk, share.outputs, share.certified(), TOL) for share in shares]
         return Explanation.joined(parts, [1 / len(parts)] * len(parts))
-
-
-def _by_name(kind: str, weights: NDArray[np.float64], names: list[str]) -> Any:
-    """Weights as a Series or DataFrame of pandas, where pandas is there."""
-    try:
-        pandas = import_module("pandas")
-    except ImportError:
-        return weights
-    return getattr(pandas, kind)(weights, index=names)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,17 @@ def origins(ensemble: ConvexEnsemble) -> NDArray[np.int64]:
 def atom_name(member: int, index: int) -> str:
     """What an atom is called."""
     return f"{member}:{index}"
+
+
+def by_name(names: list[str], weights: NDArray[np.float64]) -> Any:
+    """Weights ``(P,)`` as a pandas Series, or ``(P, k)`` as a DataFrame, where pandas is there."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        return weights
+    if weights.ndim == 2:
+        return pandas.DataFrame(weights, index=names)
+    return pandas.Series(weights, index=names, name="weight")
 
 
 def is_zero(name: str) -> bool:
