@@ -47,8 +47,8 @@ SIZES = (20, 10, 5)
 CONCLUSION = (
     "Edits take the rows that members learned from. Held-out rows are too few to find weights on. All rows are about",
     "as good, but leave none to calibrate answers by, and cost most where that matters (digits). As one simplex",
-    "(`model.reweight(X, y).prune(k, X=X, y=y)`) the atoms of all members serve together: the way to a very small",
-    "ensemble.",
+    "(`model.reweight(X, y).prune(k, X=X, y=y)`) the atoms of all members serve together: better for ten atoms or",
+    "fewer of five members on the larger sets, worse on the small ones.",
 )
 
 

@@ -141,8 +141,8 @@ class Editable(Composed):
         """A smaller ensemble, and what each size costs.
 
         Atoms go one by one, the one that is missed least first, and the weights of those that stay are solved anew.
-        Members shrink side by side; one that has no atom left is the offset. For far fewer atoms than there are members
-        times three, ``reweight(X, y).prune(k, X=X, y=y)`` is better: there the atoms of all members serve together.
+        Members shrink side by side; one that has no atom left is the offset. For one or two atoms a member, on large
+        data, ``reweight(X, y).prune(k, X=X, y=y)`` measured better: there the atoms of all members serve together.
 
         Parameters
         ----------
