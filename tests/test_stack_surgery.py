@@ -1,6 +1,7 @@
 """Edited stacks: weights are the best for the members that are left, answers are shared, and nothing else changes."""
 
 import pickle
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
@@ -157,6 +159,11 @@ def test_a_prefit_member_is_used_as_it_is_without_targets_too(prefit):
     assert one.named_estimators_["column"] is model
     np.testing.assert_array_equal(one.weights_, other.weights_)
     assert_optimal(one)
+    weight = np.linspace(1, 2, 50)
+    weighted = gce.ConvexStackingRegressor(prefit.estimators, prefit=True).fit(NEW, Y_NEW, weight)
+    assert_optimal(weighted.add("column", model, NEW, sample_weight=weight))
+    with pytest.raises(ValueError, match="with their targets and weights, are others"):
+        weighted.add("column", model, NEW, sample_weight=weight[::-1])
     labels = gce.ConvexStackingClassifier(
         [(name, clone(m).fit(FLOWERS, KINDS)) for name, m in classifiers()[:2]], prefit=True, mix="probabilities"
     ).fit(FLOWERS, KINDS)
@@ -215,6 +222,11 @@ def test_a_tolerance_chooses_the_smallest_stack_within_it(stack):
         pruned = stack.prune(tol=tol)
         assert pruned.size == min(s.size for s in pruned.path if s.loss <= (1 + tol) * pruned.path[0].loss)
     assert stack.prune(tol=10.0).size == 1
+
+
+def test_a_gap_that_is_not_reached_is_said_of_smaller_stacks_too(stack):
+    with pytest.warns(ConvergenceWarning, match="tol=0 asks for 0"):
+        copy(stack).set_params(tol=0.0).prune(2)
 
 
 def test_unused_members_are_never_asked_and_can_be_dropped(stack):
@@ -324,6 +336,8 @@ def test_an_explanation_says_what_each_member_is_worth(stack):
     [
         (lambda s: s.remove("tree9"), "there is no 'tree9' here: the nearest names are 'tree"),
         (lambda s: s.remove([]), "there is nothing to remove"),
+        (lambda s: s.remove(3), "there is no 3 here"),
+        (lambda s: s.reweight(X, Y).add("new", Ridge(), X, Y), "is not fitted, and members of this stack are used as"),
         (lambda s: s.remove(list(s.named_estimators_)), "no member would be left"),
         (lambda s: s.remove("ridge", NEW, Y_NEW), "keeps its members' answers: leave out the rows"),
         (lambda s: s.add("ridge", Ridge(), X, Y), r"names must differ, but \['ridge'\]"),

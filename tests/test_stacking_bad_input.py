@@ -167,7 +167,7 @@ def test_settings_of_selections(given, words):
 
 
 def test_a_prefit_member_must_be_fitted():
-    with pytest.raises(NotFittedError, match=r"'raw' \(Ridge\) is not fitted, and prefit=True fits no member.*Frozen"):
+    with pytest.raises(NotFittedError, match=r"'raw' \(Ridge\) is not fitted, and members of .* as they are.*Frozen"):
         ConvexStackingRegressor([("ridge", Ridge().fit(X, Y)), ("raw", Ridge())], prefit=True).fit(X, Y)
 
 

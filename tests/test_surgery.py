@@ -16,6 +16,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import gce
 from gce.risk import Risk
+from gce.surgery.paths import chosen, merged, size_of
+from gce.surgery.share import Share
 from gce.weighting import Outputs, solve
 
 N = 60
@@ -220,6 +222,18 @@ def test_a_tolerance_chooses_the_smallest_ensemble_within_it(at_once):
     assert loose.size < tight.size
 
 
+def test_atoms_that_help_by_less_than_the_gap_may_go_together():
+    y = torch.tensor([1.0, -1.0, 1.0, -1.0], dtype=torch.float64)[:, None]
+    side = torch.tensor([1e-3, 1e-3, -1e-3, -1e-3], dtype=torch.float64)[:, None]
+    weight = torch.full((1, 4), 0.25, dtype=torch.float64)
+    outputs = Outputs([torch.zeros_like(y), 1e-8 * y + side, 1e-8 * y - side, -y])
+    risk = Risk(gce.losses.Squared(), y, weight, torch.zeros(1, dtype=torch.float64))
+    shares = [Share(("0:0", "0:1", "0:2", "0:3"), outputs, risk, np.array([0, 0.5, 0.5, 0]), (0,))]
+    stands = merged(shares)
+    assert [size_of(shares, stand) for stand in stands] == [2, 0]
+    assert chosen(shares, stands, 1, None) is stands[-1]
+
+
 # Guests.
 
 
@@ -276,6 +290,24 @@ def test_a_guest_is_there_in_reweighting_pruning_and_explaining(model):
     assert explained.weights.sum() == pytest.approx(1, abs=1e-12)
     alone = again.prune(1, X=NEW, y=NEW[:, 0]).model
     assert (alone.weights_[~alone.weights_.index.str.endswith(":0")] > 0).sum() == 1
+
+
+def test_guests_that_are_left_out_are_gone(model, tmp_path):
+    one = model.add("ridge", Ridge().fit(X, Y), X, Y).add("opposite", Counting(lambda rows: -10 * rows[:, 0]), X, Y)
+    small = one.prune(1, X=X, y=Y)
+    assert len([name for name in small.model.atom_names_ if not name.endswith(":0")]) == small.size == 1
+    atoms = model.add("opposite", Counting(lambda rows: -99 * Y[: len(rows)]), X, Y).prune(2, X=X, y=Y).model
+    atoms.save(tmp_path / "m.safetensors")  # which refuses guests
+
+
+def test_guests_are_refused_where_scores_are_not_what_they_predict():
+    class Exponential(gce.losses.Squared):
+        def predict(self, pred):
+            return pred.exp()
+
+    one = gce.GCERegressor(max_atoms=2, cv=2, loss=Exponential(), **NET).fit(X, Y)
+    with pytest.raises(ValueError, match=r"scores of loss=Exponential\(\) are not yet numbers .* 'ridge' predicts"):
+        one.add("ridge", Ridge().fit(X, Y), X, Y)
 
 
 @settings(max_examples=15, deadline=None)
@@ -437,6 +469,7 @@ def test_a_pool_and_several_targets_are_edited(tmp_path):
     [
         (lambda m: m.remove("0:77", X, Y), r"there is no '0:77' here: the nearest names are '0:"),
         (lambda m: m.remove([], X, Y), "there is nothing to remove"),
+        (lambda m: m.remove(77, X, Y), "there is no 77 here"),
         (lambda m: m.remove("1:0", X, Y), "'1:0' is the zero function around the offset"),
         (
             lambda m: m.remove([n for n in m.atom_names_ if n[-2:] != ":0"], X, Y),
@@ -456,6 +489,8 @@ def test_a_pool_and_several_targets_are_edited(tmp_path):
         (lambda m: m.prune(tol=-1, X=X, y=Y), "tol must be a number of at least 0"),
         (lambda m: m.reweight(NEW, np.column_stack([Y_NEW, Y_NEW])), r"y has 2 target\(s\)"),
         (lambda m: m.reweight(NEW, Y_NEW, np.zeros(40)), "(?i)sample weights"),
+        (lambda m: m.reweight(X, Y).explain(X, Y, groups=np.arange(N)), "leave out groups, X_val and y_val"),
+        (lambda m: m.reweight(X, Y).explain(X, Y, X_val=X, y_val=Y), "leave out groups, X_val and y_val"),
     ],
 )
 def test_what_cannot_be_done_is_said(model, edit, words):

@@ -24,7 +24,7 @@ from gce.stacking.crossfit import Rows
 from gce.stacking.evidence import Evidence, Question, ask_fitted
 from gce.surgery.naming import check_known
 from gce.surgery.paths import check_goal, chosen, merged, size_of, step_of
-from gce.surgery.share import TOL, Share
+from gce.surgery.share import TOL, Share, warn_of_gaps
 from gce.table import as_targets
 from gce.weighting import Solution, certified
 
@@ -141,6 +141,7 @@ class EditableStack(Stack):
         with torch.no_grad():
             stands = merged(shares)
         stand = chosen(shares, stands, k, tol)
+        warn_of_gaps(stand, self._gap_asked())
         used = stand[0].used.tolist()
         model = self._of(used, evidence.select(used), _among(stand[0], used))
         return Pruned(model, tuple(step_of(shares, one) for one in stands), size_of(shares, stand))
@@ -223,7 +224,10 @@ class EditableStack(Stack):
         if y is not None:
             same = evidence.question.same(self._asked(X, y, sample_weight))
         else:
-            same = np.array_equal(np.flatnonzero(self._check_weight(sample_weight, np.zeros(n))), evidence.rows)
+            weight = self._check_weight(sample_weight, np.zeros(n))
+            same = np.array_equal(np.flatnonzero(weight), evidence.rows)
+            if same and sample_weight is not None:
+                same = np.array_equal(weight[evidence.rows] / weight.sum(), evidence.question.weight)
         if not same:
             raise ValueError(
                 f"members answered for {len(evidence.rows)} rows of positive weight, and the {n} rows given, with their"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import torch
-from sklearn.exceptions import ConvergenceWarning
 
 from gce.responses import Array
-from gce.settings import check_count, check_number, users_line
+from gce.settings import check_count, check_number
 from gce.stacking.editing import EditableStack
 from gce.stacking.evidence import Evidence
+from gce.surgery.share import warn_of_gaps
 from gce.weighting import Solution, greedy_selection, solve
 
 
@@ -28,8 +26,7 @@ class BestWeights(EditableStack):
         with torch.no_grad():
             known = start if start is not None and start.any() else None
             solution = solve(evidence.risk, evidence.outputs, self.tol, start=known)
-        if not solution.reached:
-            warn_of_gap(solution, self.tol)
+        warn_of_gaps([solution], self.tol)
         return solution
 
 
@@ -51,13 +48,3 @@ class SelectedWeights(EditableStack):
         rng = np.random.default_rng(self._seed)
         with torch.no_grad():
             return greedy_selection(evidence.risk, evidence.outputs, self.rounds, self.bags, self.share, rng)
-
-
-def warn_of_gap(solution: Solution, tol: float) -> None:
-    """Say that weights are not as good as was asked, and how good they are."""
-    warnings.warn(
-        f"the weights' loss {solution.loss:.6g} is proved to be within {solution.gap:.2g} of the least, but "
-        f"tol={tol:g} asks for {tol * abs(solution.loss):.2g}: use them if that is near enough, with a larger tol",
-        ConvergenceWarning,
-        stacklevel=users_line(),
-    )

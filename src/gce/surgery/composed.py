@@ -26,7 +26,7 @@ from gce.settings import as_numpy, support_first
 from gce.settings import threads as torch_threads
 from gce.surgery.gathering import Footing, assembled, share_of
 from gce.surgery.guests import Guest
-from gce.surgery.share import Share, warn_of_gaps
+from gce.surgery.share import TOL, Share, warn_of_gaps
 from gce.weighting import Solution
 
 
@@ -97,6 +97,8 @@ class Composed(ConvexModel):
 
     def _all_in_one(self, given: Given) -> tuple[Problem, Members, Tensor]:
         """Given rows, on which one share finds its weights and calibrates its answers."""
+        if given.groups is not None or given.X_val is not None:
+            raise ValueError("a reweighted model holds out no rows: leave out groups, X_val and y_val")
         X, target, weight = self._judged(self.table_.schema, given.X, given.y, given.sample_weight)
         if target.shape[1] != len(self.offset_):
             raise ValueError(f"y has {target.shape[1]} target(s), but the model was fitted to {len(self.offset_)}")
@@ -130,7 +132,7 @@ class Composed(ConvexModel):
 
     def _edited(self, footing: Footing, shares: Sequence[Share], solutions: Sequence[Solution]) -> Self:
         """Another model of these weights, its answers calibrated; this one is left as it is."""
-        warn_of_gaps(solutions)
+        warn_of_gaps(solutions, TOL)
         found = [
             dict(zip(share.names, own.weights.tolist(), strict=True))
             for share, own in zip(shares, solutions, strict=True)

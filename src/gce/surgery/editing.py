@@ -9,9 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from gce.explaining import Explanation, Pruned, explain
+from gce.losses import Loss
 from gce.reading import Given
 from gce.surgery.composed import Composed
 from gce.surgery.gathering import placed
@@ -119,6 +121,11 @@ class Editable(Composed):
         check_new(name, self.atom_names_)
         if self.monotonic_cst is not None:
             raise ValueError(f"monotonic_cst={self.monotonic_cst!r} would no longer hold with a guest: leave it out")
+        if not is_classifier(self) and type(self.loss_).predict is not Loss.predict:
+            raise ValueError(
+                f"scores of loss={self.loss_!r} are not yet numbers like those that {name!r} predicts: combine both by "
+                "a ConvexStackingRegressor"
+            )
         offset, bound = self.ensemble_.offset, self.ensemble_.bound
         guest = Guest(name, model, self._response(), offset, bound, np.zeros(len(self._parts())))
         other = copy(self)
@@ -166,6 +173,8 @@ class Editable(Composed):
             stands = merged(shares)
             stand = chosen(shares, stands, k, tol)
             model = self._edited(footing, shares, stand)
+        # an atom without weight is gone, but a guest is kept, so that add can show that it got none
+        model._guests = tuple(guest for guest in model._guests if guest.weight > 0)
         return Pruned(model, tuple(step_of(shares, one) for one in stands), size_of(shares, stand))
 
     def reweight(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:

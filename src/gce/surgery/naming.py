@@ -55,7 +55,7 @@ def is_zero(name: str) -> bool:
 
 def check_known(given: str | Iterable[str], known: Collection[str]) -> list[str]:
     """One name or several, each of which must be known."""
-    names = [given] if isinstance(given, str) else list(given)
+    names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     if not names:
         raise ValueError("there is nothing to remove: give a name, or a list of names")
     for name in names:

@@ -27,7 +27,8 @@ def check_goal(k: int | None, tol: float | None) -> None:
 def merged(shares: Sequence[Share]) -> list[Stand]:
     """Solutions of all shares, from the best weights over everything down to one atom in all.
 
-    Each share shrinks along a path of its own; next comes the step that raises the mean loss least.
+    Each share shrinks along a path of its own; next comes the step that raises the mean loss least. Atoms that help by
+    less than the gap may go together: then the last solution has none.
     """
     paths = [shrinking(share.risk, share.outputs, share.solved(), share.tol, share.free) for share in shares]
     at = [0] * len(paths)
@@ -35,7 +36,7 @@ def merged(shares: Sequence[Share]) -> list[Stand]:
     while going := [m for m, path in enumerate(paths) if at[m] + 1 < len(path)]:
         at[min(going, key=lambda m: paths[m][at[m] + 1].loss - paths[m][at[m]].loss)] += 1
         stand = tuple(path[i] for path, i in zip(paths, at, strict=True))
-        if size_of(shares, stand) == 0:
+        if size_of(shares, stand) == 0 and size_of(shares, stands[-1]) == 1:
             break
         stands.append(stand)
     return stands

@@ -79,14 +79,15 @@ class Share:
         return len(np.setdiff1d(solution.used, self.free))
 
 
-def warn_of_gaps(solutions: Sequence[Solution]) -> None:
+def warn_of_gaps(solutions: Sequence[Solution], tol: float) -> None:
     """Say where weights are not proved to be as good as was asked; at a loss of 0 rounding keeps gaps open."""
     wide = [found for found in solutions if not found.reached and found.loss != 0]
     if wide:
         worst = max(wide, key=lambda found: found.gap / abs(found.loss))
         warnings.warn(
-            f"the weights' loss {worst.loss:.6g} is proved to be within {worst.gap:.2g} of the least only, where "
-            f"{TOL * abs(worst.loss):.2g} was asked for ({len(wide)} of {len(solutions)} solutions)",
+            f"the weights' loss {worst.loss:.6g} is proved to be within {worst.gap:.2g} of the least, but tol={tol:g} "
+            f"asks for {tol * abs(worst.loss):.2g} ({len(wide)} of {len(solutions)} solutions): use them if that is "
+            "near enough",
             ConvergenceWarning,
             stacklevel=users_line(),
         )
