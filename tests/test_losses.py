@@ -62,6 +62,30 @@ def test_gradients_keep_their_digits_where_a_prediction_is_nearly_certain(score)
     torch.testing.assert_close(found, expected, rtol=1e-14, atol=0)
 
 
+@pytest.mark.parametrize("score", [1.0, 20.0, 40.0, 300.0])
+def test_values_keep_their_digits_where_a_prediction_is_nearly_certain(score):
+    rare = np.exp(-score)
+    sure = torch.tensor([[score], [-score]], dtype=torch.float64)
+    right = torch.tensor([[1.0], [0.0]], dtype=torch.float64)
+    expected = torch.full((2,), np.log1p(rare), dtype=torch.float64)
+    torch.testing.assert_close(Logistic().value(sure, right), expected, rtol=1e-14, atol=0)
+    three = torch.tensor([[score, 0.0, 0.0]], dtype=torch.float64) + 1000
+    found = CrossEntropy().value(three, torch.eye(3, dtype=torch.float64)[:1])
+    torch.testing.assert_close(found, torch.log1p(torch.tensor([2 * rare])), rtol=1e-14, atol=0)
+    wrong = CrossEntropy().value(three, torch.eye(3, dtype=torch.float64)[1:2])
+    torch.testing.assert_close(wrong, torch.log(torch.tensor([2 + np.exp(score)])), rtol=1e-14, atol=0)
+
+
+def test_values_of_classes_that_are_known_by_their_probabilities():
+    """Calibration smooths its targets."""
+    rng = np.random.default_rng(0)
+    pred, y = torch.from_numpy(rng.normal(size=(30, 3))), torch.from_numpy(rng.dirichlet(np.ones(3), 30))
+    expected = -(y * torch.log_softmax(pred, -1)).sum(-1)
+    torch.testing.assert_close(CrossEntropy().value(pred, y), expected, rtol=1e-13, atol=1e-14)
+    expected = -(y[:, :1] * torch.sigmoid(pred[:, :1]).log() + (1 - y[:, :1]) * torch.sigmoid(-pred[:, :1]).log())
+    torch.testing.assert_close(Logistic().value(pred[:, :1], y[:, :1]), expected[:, 0], rtol=1e-13, atol=1e-14)
+
+
 @everything
 def test_no_constant_beats_the_start(loss):
     for seed in range(5):

@@ -19,7 +19,9 @@ class Logistic(Loss):
     least: ClassVar[float] = 0.0
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
-        return (torch.logaddexp(pred, torch.zeros_like(pred)) - y * pred).sum(-1)
+        # log(1 + exp(f)) - y f, without the digits that it loses where both are large
+        zero = torch.zeros_like(pred)
+        return ((1 - y) * torch.logaddexp(pred, zero) + y * torch.logaddexp(-pred, zero)).sum(-1)
 
     def gradient(self, pred: Tensor, y: Tensor) -> Tensor:
         # p - y, without the digits that it loses where p is close to y
@@ -53,7 +55,11 @@ class CrossEntropy(Loss):
     least: ClassVar[float] = 0.0
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
-        return torch.logsumexp(pred, -1) - (y * pred).sum(-1)
+        # log sum exp(f - f_y), its largest term apart: where that is the true class's, log(1 + the others) keeps digits
+        scores = pred - (y * pred).sum(-1, keepdim=True)
+        top, place = scores.max(-1, keepdim=True)
+        others = (scores - top).exp().scatter(-1, place, 0.0).sum(-1)
+        return top[..., 0] + torch.log1p(others)
 
     def gradient(self, pred: Tensor, y: Tensor) -> Tensor:
         # p - e_y, without the digits that it loses where p is close to e_y: there it is what the other classes have
@@ -85,12 +91,12 @@ class LogMixture(Loss):
 
     ``pred`` are probabilities and targets one-hot. Only the true class's probability counts, so that ``(n, 1)`` of
     these against targets of 1 are the same problem. Below ``TINY`` the logarithm is continued by its second-order
-    expansion there: convex, smooth to the second order, and finite where no model gave the class a chance.
+    expansion there: convex, smooth to the second order, and finite where no model gave the class a chance. Above 1,
+    where rounding may put a probability, it goes on below 0, so that no least cost is claimed.
     """
 
     TINY: ClassVar[float] = 2.0**-52
     curved: ClassVar[bool] = True
-    least: ClassVar[float] = 0.0
 
     def _short(self, pred: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """The true class's probability, at least ``TINY``, and by how many ``TINY`` it falls short of that."""
