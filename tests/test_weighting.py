@@ -204,6 +204,98 @@ def test_what_float64_cannot_reach_is_said():
     assert 0 < found.gap < 1e-13 * found.loss
 
 
+class Exponential(Loss):
+    """Costs that overflow for scores that are far off."""
+
+    curved = True
+
+    def value(self, pred, y):
+        return (pred.exp() - y * pred).sum(-1)
+
+    def root(self, pred, y, d):
+        return (pred / 2).exp() * d
+
+
+def test_a_far_start_does_not_make_a_wide_gap_small():
+    """Next to the first loss of 1e100 and more any other is nothing; the constant among the models costs about 1."""
+    risk, outputs = pool(Squared(), 0)
+    counts = Risk(Exponential(), risk.y.abs(), risk.weight, risk.offset)
+    wild = Outputs([*(300 * a for a in outputs.answers), torch.zeros_like(risk.y)])
+    found = solve(counts, wild, 1e-6)
+    assert found.history[0]["loss"] > 1e30
+    assert found.loss <= value(counts, wild, np.eye(8)[-1])
+    assert found.reached
+    assert found.gap <= 1e-6 * abs(found.loss)
+
+
+def test_an_infinite_loss_is_not_the_least():
+    risk, outputs = pool(Squared(), 0)
+    counts = Risk(Exponential(), risk.y, risk.weight, risk.offset)
+    with np.errstate(invalid="ignore"):
+        found = solve(counts, Outputs([1e4 * a.abs() for a in outputs.answers]), 1e-6)
+    assert not found.reached
+    assert found.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("loss", [Power(1.0), Quantile(0.001), Power(1.05)])
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("seed", [3, 4])
+def test_models_between_which_the_targets_lie_are_mixed_without_complaint(loss, unit, seed):
+    """More models than rows: the best loss is 0, and what is found is the rounding of it."""
+    risk, outputs = pool(loss, seed, models=9, n=2)
+    between = Risk(loss, unit * outputs.combine(np.full(9, 0.1) + 0.1 * np.eye(9)[0]), risk.weight, risk.offset)
+    found = solve(between, Outputs([unit * a for a in outputs.answers]), 1e-6)
+    assert found.reached
+    assert found.loss <= 1e-14 * value(between, outputs, np.zeros(9))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6])
+@pytest.mark.parametrize("seed", [1, 8])
+def test_the_certificate_counts_the_rounding_that_an_offset_brings(seed, offset):
+    """The same to all classes, it changes no cost; the reference has none, and the digits of extended precision."""
+    risk, outputs = pool(CrossEntropy(), seed)
+    moved = Risk(risk.loss, risk.y, risk.weight, risk.offset + offset)
+    weights = solve(risk, outputs, 0.0).weights.astype(np.longdouble)
+    f = np.tensordot(weights / weights.sum(), np.array([a.numpy() for a in outputs.answers], np.longdouble), 1)
+    cost = np.log(np.exp(f).sum(-1)) - (risk.y.numpy() * f).sum(-1)
+    found = solve(moved, outputs, 0.0)
+    assert found.loss - float(risk.weight[0].numpy() @ cost) <= found.gap
+
+
+@pytest.mark.parametrize("above", [1e-7, 1e-3])
+def test_probabilities_above_one_do_not_close_the_gap(above):
+    rng = np.random.default_rng(0)
+    risk, _ = pool(LogMixture(), 0)
+    outputs = Outputs([torch.from_numpy(1 + above * (rng.random((25, 1)) < 0.5)) for _ in range(6)])
+    judged = certified(risk, outputs, np.eye(6)[0])
+    assert judged.loss - min(value(risk, outputs, w) for w in np.eye(6)) <= judged.gap
+    assert judged.gap > 1e-2 * above
+    assert solve(risk, outputs, 1e-6).reached
+
+
+def test_a_start_without_any_weight_is_none():
+    risk, outputs = pool(Squared(), 0)
+    found, expected = solve(risk, outputs, start=np.zeros(7)), solve(risk, outputs)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_softened_search_that_is_cut_short_keeps_the_best_it_saw(seed):
+    risk, outputs = pool(Power(1.0), seed, models=20, n=40)
+    near = solve(risk, outputs, 1e-3)
+    for rounds in range(1, 6):
+        assert solve(risk, outputs, 1e-9, start=near.weights, max_iter=rounds).loss <= near.loss * (1 + 1e-14)
+
+
+def test_rounds_are_counted_from_the_average_on():
+    """Where the average stays in use the search goes on without it, in the same rounds."""
+    risk, outputs = pool(Squared(), 1, models=5, n=60)
+    found = solve(risk, outputs, 1e-9)
+    assert found.history[0]["loss"] == pytest.approx(value(risk, outputs, np.full(5, 0.2)), rel=1e-12)
+    assert [h["t"] for h in found.history] == list(range(len(found.history)))
+    assert found.history[-1]["loss"] == found.loss
+
+
 def test_rows_that_nobody_gave_a_chance_leave_the_optimum_as_it_was():
     risk, outputs = pool(LogMixture(), 0)
     hopeless = [a.clone() for a in outputs.answers]
@@ -262,6 +354,15 @@ def test_certified_judges_any_weights():
     np.testing.assert_allclose(judged.weights, weights, rtol=1e-15)
     assert judged.loss == pytest.approx(value(risk, outputs, weights), rel=1e-14)
     assert 0 < judged.loss - best.loss <= judged.gap
+
+
+@pytest.mark.parametrize("loss", [Power(1.0), Quantile(0.2)])
+def test_weights_are_judged_well_at_a_kink_too(loss):
+    risk, outputs = pool(loss, 4, n=60)
+    best = solve(risk, outputs, 1e-8)
+    judged = certified(risk, outputs, best.weights)
+    assert judged.loss == pytest.approx(best.loss, rel=1e-14)
+    assert 0 <= judged.gap <= 0.1 * judged.loss
 
 
 # Ever fewer models.

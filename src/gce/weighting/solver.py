@@ -37,7 +37,7 @@ _ENTERING = 32
 _TRUST = 0.1
 #: Softened losses are narrowed by this factor, down to this share of the residuals' size.
 _NARROWER, _NARROWEST = 0.1, 1e-13
-#: Rounds without any gain after which rounding has the last word.
+#: Rounds that together lower neither the risk by more than rounding nor the gap by a tenth: rounding has the last word.
 _PATIENCE = 5
 _UNIT = float(np.finfo(np.float64).eps)
 
@@ -60,7 +60,7 @@ class Solution:
     history : list of dict
         A round each: ``t``, ``loss``, ``gap``, ``used``, ``seconds``.
     reached : bool
-        The gap is as small as was asked.
+        The gap is as small as was asked, or the loss is 0 but for rounding.
     """
 
     weights: Array
@@ -90,10 +90,10 @@ def solve(
     tol : float, default=1e-6
         Stop where the gap is at most ``tol`` times the risk.
     start : array of shape (P,), optional
-        Weights to start from; the average of all models where None.
+        Weights to start from; the average of all models where None, or where no model has any.
     max_iter : int, default=1000
     """
-    if start is not None:
+    if start is not None and np.any(start):
         return _Pursuit(risk, outputs, np.asarray(start, dtype=np.float64)).run(tol, max_iter)
     if len(outputs) == 1:
         return _Pursuit(risk, outputs, np.ones(1)).run(tol, max_iter)
@@ -101,20 +101,24 @@ def solve(
     average = outputs.combine(np.full(len(outputs), 1 / len(outputs)))
     first = np.zeros(len(outputs) + 1)
     first[-1] = 1.0
-    found = _Pursuit(risk, outputs.adding(average), first).run(tol, max_iter)
+    search = _Pursuit(risk, outputs.adding(average), first)
+    found = search.run(tol, max_iter)
     own, shared = found.weights[:-1], found.weights[-1]
     if shared > 0:
         # where it stays in use it has equals, which do without it
         rest = own if own.any() else np.eye(len(own))[int(found.alignment[:-1].argmin())]
-        alone = _Pursuit(risk, outputs, rest).run(tol, max_iter)
-        if alone.reached:
+        alone = search.among(outputs, rest).run(tol, max_iter)
+        if alone.reached or alone.gap < found.gap:
             return alone
     return replace(found, weights=own + shared / len(outputs), alignment=found.alignment[:-1])
 
 
 def certified(risk: Risk, outputs: Outputs, weights: Array) -> Solution:
     """Given weights, with the certificate of what a better choice could bring."""
-    return _Pursuit(risk, outputs, weights).run(np.inf, 0)
+    search = _Pursuit(risk, outputs, weights)
+    for smooth in search.softened():
+        search.look(smooth)
+    return search.solution(np.inf)
 
 
 class _Pursuit:
@@ -126,37 +130,55 @@ class _Pursuit:
         self.inner = self.alignment = np.zeros(len(outputs))
         self.history: list[dict[str, Any]] = []
         self.began = time.perf_counter()
+        self.best, self.least = weights, np.inf
         self._stand(weights)
-        self.first = self.loss
+        constant = abs(float(risk.value(torch.zeros_like(self.pred)[None])))
+        self.constant = constant if np.isfinite(constant) else 0.0
+
+    def among(self, outputs: Outputs, weights: Array) -> _Pursuit:
+        """Go on among other models of the same hull: what is proved holds there too."""
+        other = _Pursuit(self.risk, outputs, weights)
+        other.lower, other.history, other.began = self.lower, self.history, self.began
+        return other
 
     def _stand(self, weights: Array) -> None:
         self.weights = weights / weights.sum()
         self.pred = self.outputs.combine(self.weights)
         self.loss = self._value(self.risk)
+        if self.loss < self.least:
+            self.best, self.least = self.weights, self.loss
 
     def _value(self, risk: Risk) -> float:
         return float(risk.value(self.pred[None]))
 
     @property
     def gap(self) -> float:
-        proved = max(self.loss - self.lower, 0.0) + self.rounding
-        return min(proved, max(self.loss - self.risk.loss.least, 0.0))
+        return max(self.loss - max(self.lower, self.risk.loss.least), 0.0)
 
     def run(self, tol: float, max_iter: int) -> Solution:
         closest, waited = np.inf, 0
-        for smooth in self._softened():
+        for smooth in self.softened():
             self._descend(smooth, tol, max_iter)
             waited = 0 if self.gap < 0.9 * closest else waited + 1
             closest = min(closest, self.gap)
             if self._reached(tol) or len(self.history) > max_iter or waited == 2:
                 break
-        return Solution(self.weights, self.loss, self.gap, self.alignment, self.history, self._reached(tol))
+        if self.least < self.loss - self.rounding:
+            # a softened risk may fall while the risk itself rises
+            self._stand(self.best)
+        return self.solution(tol)
+
+    def solution(self, tol: float) -> Solution:
+        return Solution(self.weights, self.loss, self.gap, self.alignment, list(self.history), self._reached(tol))
 
     def _reached(self, tol: float) -> bool:
-        # a loss that is 0 but for the rounding of where it came from cannot be asked for digits of its own
-        return self.gap <= tol * max(abs(self.loss), _UNIT * abs(self.first))
+        if not np.isfinite(self.gap):
+            return False
+        # a loss that is 0 next to what the offset alone costs, or but for rounding, has no digits to ask for
+        digits = max(abs(self.loss), _UNIT * self.constant)
+        return self.gap <= tol * digits or max(abs(self.loss), self.gap) <= self.rounding
 
-    def _softened(self) -> Iterator[Risk]:
+    def softened(self) -> Iterator[Risk]:
         """The risk itself, or ever narrower ones below it."""
         if self.risk.loss.soft(1.0) is None or not (width := self._residual()):
             yield self.risk
@@ -175,13 +197,13 @@ class _Pursuit:
         """Make a smooth risk small, until the gap is closed, its own gap no longer matters, or rounding decides."""
         least, closest, waited, second_order = np.inf, np.inf, 0, risk.loss.curved
         while True:
-            promise, blur = self._look(risk)
+            promise, blur = self.look(risk)
             value = self.loss if risk is self.risk else self._value(risk)
             if self._reached(tol) or len(self.history) > max_iter or promise <= max(blur / 10, self.rounding):
                 return
-            waited = 0 if value < least or promise < closest else waited + 1
-            least, closest = min(least, value), min(closest, promise)
-            if waited == _PATIENCE:
+            if value < least - self.rounding or promise < 0.9 * closest:
+                least, closest, waited = min(least, value), min(closest, promise), 0
+            elif (waited := waited + 1) == _PATIENCE:
                 return
             if second_order:
                 expected = self._second_order(risk)
@@ -191,7 +213,7 @@ class _Pursuit:
                 self._pairwise(risk)
                 second_order = risk.loss.curved
 
-    def _look(self, risk: Risk) -> tuple[float, float]:
+    def look(self, risk: Risk) -> tuple[float, float]:
         """One pass over all models: the gap of a smooth risk, and how far it lies below the true one."""
         gradient = risk.gradient(self.pred[None])[0]
         self.inner = self.outputs.inner(gradient)
@@ -199,12 +221,14 @@ class _Pursuit:
         here = self.loss
         if risk is not self.risk:
             here = float(risk.weight[0] @ risk.loss.minorant(risk.offset + self.pred, risk.y))
-        if risk is self.risk or here - promise >= self.lower:
+        # sums of n products are right to a few units in the last place of their terms' sizes
+        sizes = float((gradient.abs() * (self.pred.abs() + self.risk.offset.abs())).sum())
+        self.rounding = 4 * _UNIT * (abs(self.loss) + sizes)
+        bound = here - promise - self.rounding
+        if risk is self.risk or bound >= self.lower:
             # at a kink slopes say little: those that prove most are kept
             self.alignment = self.inner - self.weights @ self.inner
-        self.lower = max(self.lower, here - promise)
-        # sums of n products are right to a few units in the last place of their terms' sizes
-        self.rounding = 4 * _UNIT * (abs(self.loss) + float((gradient * self.pred).abs().sum()))
+        self.lower = max(self.lower, bound)
         self.history.append(
             {
                 "t": len(self.history),
@@ -239,7 +263,8 @@ class _Pursuit:
         best = int(self.inner.argmin())
         worst = int(np.where(self.weights > 0, self.inner, -np.inf).argmax())
         moves = np.zeros_like(self.weights)
-        moves[best], moves[worst] = 1.0, -1.0
+        moves[best] += 1.0
+        moves[worst] -= 1.0
         self._go(risk, moves, float(self.weights[worst]))
 
     def _go(self, risk: Risk, moves: Array, limit: float) -> None:
@@ -248,4 +273,6 @@ class _Pursuit:
         longest = torch.full((1, 1), limit, dtype=torch.float64, device=delta.device)
         size = float(Exact()(risk.along(self.pred[None], delta[None], longest), len(self.history)))
         weights = self.weights + size * moves
-        self._stand(np.where(weights < _UNIT, 0.0, weights))
+        # a Hessian that overflows leads nowhere
+        if np.isfinite(weights).all():
+            self._stand(np.where(weights < _UNIT, 0.0, weights))
