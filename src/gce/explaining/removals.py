@@ -67,8 +67,7 @@ def explain(
 
 def _solved_without(risk: Risk, outputs: Outputs, weights: Array, j: int, tol: float) -> Solution:
     others = np.delete(np.arange(len(outputs)), j)
-    start = weights[others]
-    return solve(risk, outputs.select(others), tol, start=start if start.any() else None)
+    return solve(risk, outputs.select(others), tol, start=weights[others])
 
 
 def _warn_of_gaps(names: Sequence[str], spared: dict[int, Solution], tol: float, size: float) -> None:

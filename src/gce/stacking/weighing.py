@@ -24,8 +24,7 @@ class BestWeights(EditableStack):
 
     def _solve(self, evidence: Evidence, start: Array | None = None) -> Solution:
         with torch.no_grad():
-            known = start if start is not None and start.any() else None
-            solution = solve(evidence.risk, evidence.outputs, self.tol, start=known)
+            solution = solve(evidence.risk, evidence.outputs, self.tol, start=start)
         warn_of_gaps([solution], self.tol)
         return solution
 

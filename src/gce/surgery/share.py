@@ -68,7 +68,7 @@ class Share:
 
     def solved(self) -> Solution:
         """The best weights, found from where they are."""
-        return solve(self.risk, self.outputs, self.tol, start=self.weights if self.weights.any() else None)
+        return solve(self.risk, self.outputs, self.tol, start=self.weights)
 
     def certified(self) -> Solution:
         """The weights as they are, with their gap."""
@@ -80,14 +80,14 @@ class Share:
 
 
 def warn_of_gaps(solutions: Sequence[Solution], tol: float) -> None:
-    """Say where weights are not proved to be as good as was asked; at a loss of 0 rounding keeps gaps open."""
-    wide = [found for found in solutions if not found.reached and found.loss != 0]
+    """Say where weights are not proved to be as good as was asked."""
+    wide = [found for found in solutions if not found.reached]
     if wide:
-        worst = max(wide, key=lambda found: found.gap / abs(found.loss))
+        worst = max(wide, key=lambda found: found.gap - tol * abs(found.loss))
+        several = f" ({len(wide)} of {len(solutions)} solutions)" if len(solutions) > 1 else ""
         warnings.warn(
             f"the weights' loss {worst.loss:.6g} is proved to be within {worst.gap:.2g} of the least, but tol={tol:g} "
-            f"asks for {tol * abs(worst.loss):.2g} ({len(wide)} of {len(solutions)} solutions): use them if that is "
-            "near enough",
+            f"asks for {tol * abs(worst.loss):.2g}{several}: use them if that is near enough",
             ConvergenceWarning,
             stacklevel=users_line(),
         )
