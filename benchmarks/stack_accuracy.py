@@ -47,6 +47,8 @@ CARUANA, BAGGED = "Caruana's selection (50 rounds)", "Caruana's selection, bagge
 RIVALS = (FREE, CARUANA, BAGGED)
 #: A mixture's log-loss is judged as scikit-learn judges it: no probability counts as less.
 LEAST = np.finfo(np.float64).eps
+#: The least probability that has a score, as in ``gce.responses``.
+SURE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Evidence:
 
     def mixable(self, answers: Array, mix: str) -> Array:
         """Answers as they are combined: numbers and probabilities as they are, scores as logarithms of these."""
-        return np.log(np.maximum(answers, LEAST)) if mix == "scores" else answers
+        return np.log(np.maximum(answers, SURE)) if mix == "scores" else answers
 
     def meant(self, combined: Array, mix: str) -> Array:
         """Numbers or probabilities that a combination stands for."""

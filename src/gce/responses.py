@@ -19,8 +19,10 @@ from gce.settings import as_numpy
 
 Array = NDArray[np.float64]
 
-#: The least probability that has a score: rounding of 1 cannot tell smaller ones from 0.
-_LEAST = float(np.finfo(np.float64).eps)
+#: The least probability that has a score. Forests, neighbours and naive Bayes call things impossible that happen: one
+#: of them would rule a class out alone. Larger costs digits, smaller costs iris and breast_cancer
+#: (benchmarks/results/stack_certainty.md).
+_LEAST = 1e-5
 #: How far a row of probabilities may be from summing to 1: many classes in float32 are not farther. Beyond the rounding
 #: of float64 it is made to.
 _SLACK, _ROUNDING = 1e-3, 1e-12
@@ -114,7 +116,8 @@ class Scores(Response):
     """Raw scores: log-odds of ``classes[1]`` for two classes (k = 1), a score a class for more.
 
     They are logarithms of probabilities where a model has these, which are in one unit for all models, else its
-    ``decision_function``. A class that the model never saw is as unlikely as rounding lets a probability be.
+    ``decision_function``. No probability counts as less than 1e-5, nor does that of a class that the
+    model never saw.
 
     Parameters
     ----------

@@ -29,7 +29,8 @@ _LOSS = {
     mix : {"scores", "probabilities"}, default="scores"
         What is combined: raw scores, which are logarithms of probabilities where a member has ``predict_proba`` and
         else its ``decision_function`` (weights cannot change its unit: it should be log-odds); or probabilities, which
-        all members must have. Mixed probabilities need a number a row in memory, mixed scores one for every class.
+        all members must have. Among scores no probability counts as less than 1e-5. Mixed probabilities need a number
+        a row in memory, mixed scores one for every class.
 """,
 }
 
