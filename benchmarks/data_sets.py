@@ -1,4 +1,4 @@
-"""The data of the speed benchmark: real sets from GCE_DATA_HOME or fetched by scikit-learn, and synthetic ones.
+"""The data of the benchmarks: real sets from GCE_DATA_HOME or scikit-learn, and synthetic ones.
 
 ``GCE_DATA_HOME`` names a folder of ``NAME.npz`` files with arrays ``X`` and ``y``.
 """
@@ -14,10 +14,27 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import fetch_california_housing, fetch_covtype, fetch_openml, load_digits
+from sklearn.datasets import (
+    fetch_california_housing,
+    fetch_covtype,
+    fetch_openml,
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+)
 
 Array = NDArray[np.float64]
 
+#: Sets that come with scikit-learn.
+WITHIN: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "diabetes": load_diabetes,
+    "iris": load_iris,
+    "wine": load_wine,
+    "breast_cancer": load_breast_cancer,
+    "digits": load_digits,
+}
 SOURCES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "california": lambda: fetch_california_housing(return_X_y=True),
     "letter": lambda: fetch_openml("letter", version=1, return_X_y=True, as_frame=False, parser="liac-arff"),
@@ -47,14 +64,16 @@ class Split:
 
 def load(name: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """A whole data set, as it is stored."""
-    if name == "digits":
-        X, y = load_digits(return_X_y=True)
+    if name in WITHIN:
+        X, y = WITHIN[name](return_X_y=True)
         return X, y
     folder = os.environ.get("GCE_DATA_HOME")
     path = Path(folder) / f"{name}.npz" if folder else None
     if path is not None and path.exists():
         with np.load(path, allow_pickle=False) as stored:
             return stored["X"], stored["y"]
+    if name not in SOURCES:
+        raise MissingDataError(f"{name} is not in GCE_DATA_HOME, and nothing here fetches it")
     try:
         X, y = SOURCES[name]()
     except Exception as error:  # the network, the server and the archive each fail in their own way

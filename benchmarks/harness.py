@@ -118,10 +118,11 @@ def machine() -> dict[str, Any]:
             versions[name] = str(importlib.import_module(name).__version__)
     torch = importlib.import_module("torch")
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return {"cpu": _processor(), "cores": CORES, "system": platform.system(), "gpu": gpu, "versions": versions}
+    return {"cpu": processor(), "cores": CORES, "system": platform.system(), "gpu": gpu, "versions": versions}
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The CPU's own name, where the system tells it."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

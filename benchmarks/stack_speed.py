@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import stack_rivals as rivals
 import torch
-from harness import _processor, call, number, peak_mib, reset_peak
+from harness import call, number, peak_mib, processor, reset_peak
 from numpy.typing import NDArray
 from stack_pools import numbers, probabilities, true_class
 from working_memory import resident_mib
@@ -267,7 +267,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     path = given.results / "stack_speed.json"
     held: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    held["machine"], held["load"] = _processor(), os.getloadavg()[0]
+    held["machine"], held["load"] = processor(), os.getloadavg()[0]
     held["versions"] = {name: version(name) for name in PACKAGES}
     sizes = {key: getattr(given, key) for key in ("members", "rows", "classes", "rounds", "repeats", "patience")}
     steps = LADDER_TRIAL if given.short_ladder else LADDER
