@@ -239,6 +239,8 @@ class ActiveSet:
         """Slots that are needed (mask ``(T,)``) with their outputs ``(M, s, N, k)`` in float64, some at a time."""
         if self._cache is None:
             for t in needed.nonzero().flatten().tolist():
+                if isinstance(self.slots[t].atoms, Zero):
+                    continue
                 yield torch.tensor([t], device=needed.device), self.slots[t].outputs(self.X)[:, None].double()
             return
         cache = self._cache[:, : len(self.slots)]

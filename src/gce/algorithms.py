@@ -14,7 +14,7 @@ from torch import Tensor
 from gce.active_set import ActiveSet, Direction
 from gce.basis.base import Basis
 from gce.line_search import LineSearch
-from gce.objectives import Joint, Linear, Objective
+from gce.objectives import Joint, Linear, Objective, Quadratic
 from gce.risk import Risk
 from gce.streams import Streams
 
@@ -65,10 +65,20 @@ class Algorithm(BaseEstimator):
 
     #: The oracle minimises the linear objective, so that with an exact oracle the gap is the duality gap.
     linear = True
+    #: Atoms keep their weights once they have them, so that outputs need not be kept, and the bound has room to spare.
+    keeps = False
 
     def objective(self, risk: Risk, active: ActiveSet, gradient: Tensor, bound: Tensor) -> Objective:
         """What the oracle minimises."""
-        return Linear(gradient, bound, separate=active.weights.shape[2] > 1)
+        return Linear(gradient, bound, separate=active.weights.shape[2] > 1, risk=risk)
+
+    def room(self, calls: float) -> float:
+        """By how much a hull is widened for so many oracle calls."""
+        return 1.0
+
+    def products(self, gradient: Tensor, active: ActiveSet) -> Tensor:
+        """``<D, g>`` of the atoms known before the oracle is asked, ``(M, T, J)``."""
+        return active.inner(gradient)
 
     def asks(self, inner: Tensor, active: ActiveSet) -> Tensor:
         """Which members need the oracle this round, ``(M,)``."""
@@ -103,7 +113,7 @@ class Algorithm(BaseEstimator):
         for t in count(active.t + 1):
             here = risk if len(active.members) == len(risk.weight) else risk.select(active.members)
             gradient = here.gradient(active.train_pred)
-            inner = active.inner(gradient)
+            inner = self.products(gradient, active)
             asked = self.asks(inner, active)
             new = torch.full_like(active.members, -1)
             if asked.any():
@@ -120,7 +130,7 @@ class Algorithm(BaseEstimator):
             gap = (level - inner.amin(1)).sum(1).clamp(min=0)
             active.promise = torch.where(asked, gap, active.promise)
             go = self.direction(inner, level, active, new)
-            size, limit = self._search(here, active, line_search, go, t)
+            size, limit = self.search(here, active, line_search, go, t)
             active.apply(go, size)
             yield Step(
                 t=t,
@@ -135,8 +145,10 @@ class Algorithm(BaseEstimator):
                 seconds=time.perf_counter() - began,
             )
 
-    @staticmethod
-    def _search(risk: Risk, active: ActiveSet, line_search: LineSearch, go: Direction, t: int) -> tuple[Tensor, Tensor]:
+    def search(
+        self, risk: Risk, active: ActiveSet, line_search: LineSearch, go: Direction, t: int
+    ) -> tuple[Tensor, Tensor]:
+        """How far to go, and how far one could, ``(M, J)`` each."""
         limit = active.limit(go)
         delta = active.delta(go)[:, : active.train_rows]
         if limit.shape[1] > 1 and not risk.loss.separable:
@@ -241,6 +253,52 @@ class Blended(Algorithm):
         return Direction(torch.where(blend, near, far), torch.where(blend, away, -1))
 
 
+class Boosting(Algorithm):
+    """Short steps from the zero function to the newest atom: gradient boosting, whose budget is the zero function's mass.
+
+    ``f + size * g`` is a convex combination while the zero function has ``size`` to give, so that the sum of all steps
+    times the bound is an l1 norm, and the bound its limit. Older atoms keep their weights, and need not be evaluated.
+
+    Parameters
+    ----------
+    shrinkage : float, default=0.1
+        What is taken of the step to the minimum: of the quadratic model an atom was grown on, or else of the risk.
+    """
+
+    keeps = True
+
+    def __init__(self, shrinkage: float = 0.1) -> None:
+        self.shrinkage = shrinkage
+
+    def room(self, calls: float) -> float:
+        """By how much a hull must be widened for so many steps: each is at most this share of an atom."""
+        return 1 + self.shrinkage * calls
+
+    def objective(self, risk: Risk, active: ActiveSet, gradient: Tensor, bound: Tensor) -> Objective:
+        return Quadratic(risk, active.train_pred, gradient, bound)
+
+    def products(self, gradient: Tensor, active: ActiveSet) -> Tensor:
+        nothing = torch.full_like(active.weights, torch.inf)
+        nothing[:, 0] = 0.0
+        return nothing
+
+    def direction(self, inner: Tensor, level: Tensor, active: ActiveSet, new: Tensor) -> Direction:
+        toward = new[:, None].expand_as(level)
+        return Direction(toward, torch.zeros_like(toward))
+
+    def search(
+        self, risk: Risk, active: ActiveSet, line_search: LineSearch, go: Direction, t: int
+    ) -> tuple[Tensor, Tensor]:
+        if not 0 < self.shrinkage <= 1:
+            raise ValueError(f"shrinkage must be in (0, 1], got {self.shrinkage!r}")
+        length = active.slots[-1].atoms.length
+        if length is None or not risk.smooth:
+            size, limit = super().search(risk, active, line_search, go, t)
+            return self.shrinkage * size, limit
+        limit = active.limit(go)
+        return torch.minimum(self.shrinkage * length[active.slots[-1].position][:, None], limit), limit
+
+
 class NonlinearGreedy(Algorithm):
     """Toward an atom that was trained, with its mixing weight, on the risk itself."""
 
@@ -260,4 +318,5 @@ ALGORITHMS: dict[str, Algorithm] = {
     "frank-wolfe": FrankWolfe(),
     "nonlinear": NonlinearGreedy(),
     "blended": Blended(),
+    "boosting": Boosting(),
 }

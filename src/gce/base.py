@@ -290,6 +290,7 @@ class ConvexModel(Writing, Support, Reading):
                     taken(members.held_out, order, axis=1),
                     self.offset_,
                     self.bound_,
+                    members.count,
                 )
             ),
         )

@@ -89,6 +89,10 @@ class TimeLimit:
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
+    def part(self, share: float) -> TimeLimit:
+        """A limit that leaves the rest of what is left to others."""
+        return TimeLimit(share * self.left)
+
     @property
     def left(self) -> float:
         """Seconds until the limit, negative beyond it."""

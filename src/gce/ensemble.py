@@ -91,3 +91,23 @@ def collect(chosen: Iterable[tuple[int, int, Atoms, int, Tensor]], offset: Tenso
     origin = torch.tensor([[member, t] for member, t, *_ in rows], device=weights.device)
     stacked = [type(part[0][2]).cat([atoms for _, _, atoms, _ in part]) for part in kinds.values()]
     return ConvexEnsemble(stacked, weights[:, 0] if weights.shape[1] == 1 else weights, origin, offset, bound)
+
+
+def drawn_in(ensemble: ConvexEnsemble) -> ConvexEnsemble:
+    """The same function in a hull as small as its weights allow.
+
+    Where every member leaves the zero function a share of at least ``z``, atoms times ``1 - z``, weights divided by it
+    and a zero function that gives up what is missing add up to the same: ``B -> c B``, ``g -> c g``, ``w -> w / c``.
+    """
+    parts = [part for part in ensemble.parts if isinstance(part, Atoms)]
+    zero = torch.cat([torch.full((len(part),), isinstance(part, Zero)) for part in parts]).to(ensemble.weights.device)
+    spared = ensemble.members * torch.stack(
+        [ensemble.weights[zero & (ensemble.origin[:, 0] == m)].sum() for m in range(ensemble.members)]
+    )
+    factor = 1 - float(spared.min())
+    if not 0 < factor < 1 or ensemble.weights.ndim > 1:
+        return ensemble
+    weights = ensemble.weights / factor
+    weights[zero] = (ensemble.weights[zero] - (1 - factor) / ensemble.members).clamp(min=0) / factor
+    scaled = [part.scaled(factor) for part in parts]
+    return ConvexEnsemble(scaled, weights, ensemble.origin, ensemble.offset, factor * ensemble.bound)

@@ -17,7 +17,7 @@ from gce.active_set import ActiveSet, Slot, Standing
 from gce.algorithms import Algorithm, Step
 from gce.basis.base import Atoms, Basis, Zero
 from gce.callbacks import Callback, EarlyStopping
-from gce.ensemble import ConvexEnsemble, collect
+from gce.ensemble import ConvexEnsemble, collect, drawn_in
 from gce.line_search import LineSearch
 from gce.losses import Loss
 from gce.memory import cache_budget
@@ -40,6 +40,8 @@ class Problem:
     y : Tensor of shape (N, k)
     train, held_out : Tensor of shape (M, N)
     offset, bound : Tensor of shape (k,)
+    count : Tensor of shape (M,), optional
+        How many rows each member's training weights stand for; default: as many as have weight.
     """
 
     loss: Loss
@@ -49,6 +51,7 @@ class Problem:
     held_out: Tensor
     offset: Tensor
     bound: Tensor
+    count: Tensor | None = None
 
     @property
     def train_rows(self) -> int:
@@ -57,7 +60,7 @@ class Problem:
     @property
     def risk(self) -> Risk:
         n = self.train_rows
-        return Risk(self.loss, self.y[:n], self.train[:, :n], self.offset)
+        return Risk(self.loss, self.y[:n], self.train[:, :n], self.offset, self.count)
 
     def held_out_loss(self, pred: Tensor, members: list[int]) -> Tensor:
         """Mean loss of some members on the rows they hold out, ``(M,)``: what early stopping watches by default."""
@@ -133,7 +136,17 @@ class Fit:
     course : list of Round
     history : list of dict
         One plain dict a round, means over members and their lists.
+    bound : Tensor of shape (k,) or None
+        The hull it runs in, known once it does.
+    roomy : bool
+        The hull was made wide enough for any number of rounds, and the ensemble's is to be as narrow as can be.
+    at_best : Tensor of shape (M, N, k) or None
+        Each member's scores at its best round, where the last run knows them.
     """
+
+    bound: Tensor | None = None
+    roomy: bool = False
+    at_best: Tensor | None = None
 
     def __init__(self, members: int, stopping: EarlyStopping) -> None:
         self.members, self.stopping = members, stopping
@@ -171,10 +184,13 @@ class Fit:
         ``standing`` is how an earlier run's active set stood after the last round; ``keep`` is told every round's news,
         with the active set as the next round will find it.
         """
+        self.bound, self.at_best = problem.bound.cpu(), None
         open_ = [m for m in range(self.members) if m not in self._finished and self._calls[m] < max_calls]
         if not open_ or self.rounds >= max_iter:
             return
-        active = self._restore(problem, method.basis, open_, standing)
+        active = self._restore(problem, method, open_, standing)
+        if self.rounds == 0:
+            self.at_best = active.pred.clone()
         before = self.history[-1]["seconds"] if self.history else 0.0
         rounds = method.algorithm.iterate(
             problem.risk, active, method.basis, method.line_search, problem.bound, method.streams
@@ -184,6 +200,7 @@ class Fit:
             step = dataclasses.replace(step, validation=validation, seconds=before + step.seconds)
             news = self._news(step, active, self.stopping(step))
             self._take(news)
+            self._remember(step, active)
             going = [m not in self._finished and self._calls[m] < max_calls for m in step.members]
             if any(going) and not all(going):
                 active.retire(torch.tensor(going, device=active.X.device))
@@ -194,18 +211,32 @@ class Fit:
             if any(stop) or step.t >= max_iter or not any(going):
                 return
 
+    def _remember(self, step: Step, active: ActiveSet) -> None:
+        """Keep the scores of members that never were better."""
+        if self.at_best is not None:
+            better = [i for i, m in enumerate(step.members) if self.stopping.best_round[m] == step.t]
+            if len(better) == self.members:
+                self.at_best.copy_(active.pred)
+            else:
+                self.at_best[[step.members[i] for i in better]] = active.pred[better]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # scores are data
+        return {**vars(self), "at_best": None}
+
     def replay(self, course: Iterable[Round]) -> None:
         """Stand where an earlier run stood after these rounds."""
         for news in course:
             self.stopping.note(news.t, news.members, news.columns["risk"], news.columns.get("validation"))
             self._take(news)
 
-    def _restore(self, problem: Problem, basis: Basis, members: list[int], standing: Standing | None) -> ActiveSet:
+    def _restore(self, problem: Problem, method: Method, members: list[int], standing: Standing | None) -> ActiveSet:
         """The active set as it stood after the last round, for some members."""
+        basis = method.basis
         dtype = basis.dtype(problem.train_rows)
         X = problem.X.to(dtype)
         rows, outputs = problem.y.shape
-        budget = cache_budget(rows, outputs, len(members), X.device)
+        budget = cache_budget(rows, outputs, len(members), X.device) if not method.algorithm.keeps else 0
         active = ActiveSet(X, problem.train_rows, self.members, outputs, separate=basis.separate, cache_bytes=budget)
         active.retire(torch.tensor([m in members for m in range(self.members)], device=X.device))
         if standing is not None:
@@ -273,16 +304,21 @@ class Fit:
                 paths[m].append(weights)
         return paths
 
-    def ensemble(self, offset: Tensor, bound: Tensor) -> ConvexEnsemble:
+    def ensemble(self, offset: Tensor) -> ConvexEnsemble:
         """The average of the members, each at its best round, without the atoms that carry no weight."""
+        assert self.bound is not None
+        bound = self.bound.to(offset.device)
         weights = [path[self.stopping.best_round[m] - 1] for m, path in enumerate(self.paths())]
-        return collect(self._chosen(weights, len(bound)), offset, bound)
+        found = collect(self._chosen(weights, len(bound)), offset, bound)
+        return drawn_in(found) if self.roomy else found
 
-    def stages(self, offset: Tensor, bound: Tensor) -> tuple[ConvexEnsemble, list[Tensor]]:
+    def stages(self, offset: Tensor) -> tuple[ConvexEnsemble, list[Tensor]]:
         """Every atom that ever carried weight, and after each round the weights ``(A, J)`` of all of them.
 
         Each member stands still from its best round on, so that the last stage is the ensemble.
         """
+        assert self.bound is not None
+        bound = self.bound.to(offset.device)
         paths = [path[: self.stopping.best_round[m]] for m, path in enumerate(self.paths())]
         ever = [torch.stack([_padded(w, len(path[-1])) for w in path]).amax(0) for path in paths]
         everyone = collect(self._chosen(ever, len(bound)), offset, bound)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,13 +18,16 @@ from torch import Tensor
 
 from gce.active_set import Standing
 from gce.algorithms import ALGORITHMS, Algorithm
-from gce.base import Way
-from gce.basis import BASES, Basis
+from gce.base import Array, Way
+from gce.basis import Basis
+from gce.calibration import HeldOut
 from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit
+from gce.families import Family, chosen
 from gce.fitting import Fit, Keep, Method, Metric, Problem
 from gce.hooks import FitTask, with_callbacks
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.losses import Loss
+from gce.mixing import MixedFit
 from gce.native import limited
 from gce.reading import Given
 from gce.settings import check_count, check_number, look_up
@@ -43,22 +47,22 @@ class GreedyConvexEnsemble(Editable):
     def __init__(
         self,
         *,
-        algorithm: str | Algorithm = "pairwise",
+        algorithm: str | Algorithm = "auto",
         loss: str | Loss = "auto",
-        basis: str | Basis = "neural",
+        basis: Any = "auto",
         bound: float | ArrayLike | None = None,
         offset: float | str = "auto",
-        line_search: str | LineSearch = "exact",
+        line_search: str | LineSearch = "auto",
         categorical_features: Any = "from_dtype",
         scale: str = "auto",
         clip: float | None = 4.0,
         monotonic_cst: Mapping[str, int] | ArrayLike | None = None,
-        max_atoms: int = 100,
+        max_atoms: int | str = "auto",
         max_iter: int = 1000,
         tol: float = 1e-6,
         cv: Any = "auto",
         validation_fraction: float | None = 0.2,
-        n_iter_no_change: int | None = 20,
+        n_iter_no_change: int | str | None = "auto",
         scoring: Any = None,
         time_limit: float | None = None,
         device: str = "cpu",
@@ -136,9 +140,9 @@ class GreedyConvexEnsemble(Editable):
         return self._fit_by(self._way(checkpoint), Given(X, y, sample_weight, groups, X_val, y_val, sample_weight_val))
 
     def _way(self, checkpoint: str | Path | None = None) -> Way:
-        limits = self._check_limits()
+        max_iter = self._check_limits()
         clock = [] if self.time_limit is None else [TimeLimit(self.time_limit)]
-        learn = partial(self._learn, limits=limits, clock=clock)
+        learn = partial(self._learn, max_iter=max_iter, clock=clock)
         if checkpoint is not None:
             folder = Checkpoint(checkpoint)
             seed = folder.seed if self.random_state is None else None
@@ -149,26 +153,44 @@ class GreedyConvexEnsemble(Editable):
             return Way(partial(learn, begin=self._go_on), resume=True, seed=self._seed)
         return Way(partial(learn, begin=self._begin))
 
-    def _check_limits(self) -> tuple[int, int]:
+    def _check_limits(self) -> int:
         check_number("tol", self.tol, 0)
-        if self.n_iter_no_change is not None:
+        if self.n_iter_no_change is not None and self.n_iter_no_change != "auto":
             check_count("n_iter_no_change", self.n_iter_no_change, 1)
+        if self.max_atoms != "auto":
+            check_count("max_atoms", self.max_atoms, 1)
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, 0)
-        return check_count("max_iter", self.max_iter, 1), check_count("max_atoms", self.max_atoms, 1)
+        return check_count("max_iter", self.max_iter, 1)
 
-    def _method(self, streams: Streams) -> Method:
-        basis, signs = look_up("basis", self.basis, BASES, Basis), self._signs()
-        return Method(
-            look_up("algorithm", self.algorithm, ALGORITHMS, Algorithm),
-            basis if signs is None else basis.monotone(signs),
-            look_up("line_search", self.line_search, LINE_SEARCHES, LineSearch),
+    def _families(self, problem: Problem, streams: Streams) -> dict[str, Family]:
+        """What is fitted, by name."""
+        signs, (rows, outputs) = self._signs(), problem.y[: problem.train_rows].shape
+        plain = signs is None and isinstance(problem.X, Tensor)
+        bases = chosen(self.basis, rows, problem.X.shape[1], outputs, plain)
+        kept = {name: basis if signs is None else basis.monotone(signs) for name, basis in bases.items()}
+        return {name: self._family(problem, basis, streams) for name, basis in kept.items()}
+
+    def _family(self, problem: Problem, basis: Basis, streams: Streams) -> Family:
+        habit = basis.habit
+        method = Method(
+            look_up("algorithm", _or(self.algorithm, habit.algorithm), ALGORITHMS, Algorithm),
+            basis,
+            look_up("line_search", _or(self.line_search, habit.line_search), LINE_SEARCHES, LineSearch),
             streams,
         )
+        calls = np.inf if basis.exact else _or(self.max_atoms, habit.calls)
+        if method.algorithm.keeps and self.bound is None:
+            problem = replace(problem, bound=method.algorithm.room(calls) * problem.bound)
+        return Family(problem, method, calls, _or(self.n_iter_no_change, habit.patience))
 
     def _begin(self, problem: Problem, streams: Streams) -> Standing | None:
         """A fit of no rounds."""
-        self._fit = Fit(len(streams.names), EarlyStopping(self.n_iter_no_change, self.tol))
+        fits = {}
+        for name, family in self._families(problem, streams).items():
+            fit = fits[name] = Fit(len(streams.names), EarlyStopping(family.patience, self.tol))
+            fit.roomy = family.problem is not problem
+        self._fit = MixedFit(fits) if len(fits) > 1 else next(iter(fits.values()))
         self._kept = self._kept_signs()
         return None
 
@@ -204,44 +226,54 @@ class GreedyConvexEnsemble(Editable):
         metric: Metric | None,
         streams: Streams,
         task: FitTask,
-        limits: tuple[int, int],
+        max_iter: int,
         clock: list[TimeLimit],
         begin: Callable[[Problem, Streams], Standing | None],
         keep: Keep | None = None,
     ) -> None:
-        method, standing = self._method(streams), begin(problem, streams)
-        max_iter, max_atoms = limits
-        max_calls = np.inf if method.basis.exact else max_atoms
-        self._fit.stopping.n_iter_no_change, self._fit.stopping.tol = self.n_iter_no_change, self.tol
-        # an algorithm that asks the oracle every round has as many rounds as calls
-        asks = type(method.algorithm).asks is Algorithm.asks
-        task.begin(int(min(max_iter, max_calls)) if asks else max_iter)
+        families, standing = self._families(problem, streams), begin(problem, streams)
+        fits = self._fit.fits if isinstance(self._fit, MixedFit) else dict(zip(families, [self._fit], strict=True))
+        task.begin(sum(_rounds(family, max_iter) for family in families.values()))
         with ExitStack() as stack:
-            watchers: list[Callback] = [*clock, *self._own_callbacks(), Log()]
+            watchers: list[Callback] = [*self._own_callbacks(), Log()]
             if task.watched:
                 watchers.append(stack.enter_context(task.rounds(partial(self._fitted, problem))))
             if self._shows_progress():
-                remaining = Remaining(max_iter, max_calls, *clock)
+                calls = sum(family.calls for family in families.values())
+                remaining = Remaining(len(families) * max_iter, calls, *clock)
                 watchers.append(stack.enter_context(Progress(remaining)))
-            self._fit.run(
-                problem,
-                method,
-                max_iter=max_iter,
-                max_calls=max_calls,
-                metric=metric,
-                callbacks=watchers,
-                standing=standing,
-                keep=keep,
-            )
+            for left, (name, family) in zip(range(len(families), 0, -1), families.items(), strict=True):
+                fit = fits[name]
+                fit.stopping.n_iter_no_change, fit.stopping.tol = family.patience, self.tol
+                own = [limit.part(1 / left) for limit in clock]
+                fit.run(
+                    family.problem,
+                    family.method,
+                    max_iter=max_iter,
+                    max_calls=family.calls,
+                    metric=metric,
+                    callbacks=[*own, *watchers],
+                    standing=standing,
+                    keep=keep,
+                )
         self.__dict__.update(self._fitted(problem))
 
     def _fitted(self, problem: Problem) -> dict[str, Any]:
         """What a fit leaves behind after its latest round."""
+        ensemble = self._fit.ensemble(problem.offset)
         return {
             "history_": list(self._fit.history),
             "n_iter_": self._fit.rounds,
-            "ensemble_": self._fit.ensemble(problem.offset, problem.bound),
+            "ensemble_": ensemble,
+            "bound_": ensemble.bound.cpu().numpy(),
         }
+
+    def _held_out(self, problem: Problem, total: Array) -> HeldOut:
+        if not isinstance(self._fit, MixedFit):
+            return super()._held_out(problem, total)
+        rows = self._fit.close(problem, total)
+        self.__dict__.update(self._fitted(problem))
+        return rows
 
     def _own_callbacks(self) -> list[Callback]:
         given = [] if self.callbacks is None else self.callbacks
@@ -287,7 +319,18 @@ class GreedyConvexEnsemble(Editable):
                 "an edited model has no rounds, and no predictions after each: ask the model it was made of"
             )
         with torch.no_grad(), limited(self.n_jobs):
-            ensemble, path = self._fit.stages(self.ensemble_.offset, self.ensemble_.bound)
+            ensemble, path = self._fit.stages(self.ensemble_.offset)
             outputs = ensemble.outputs(rows)
         for weights in path:
             yield ensemble.offset + torch.einsum("ak,ank->nk", weights.expand(-1, outputs.shape[2]), outputs)
+
+
+def _or(given: Any, habit: Any) -> Any:
+    """What the user gave, or what suits the class."""
+    return habit if isinstance(given, str) and given == "auto" else given
+
+
+def _rounds(family: Family, max_iter: int) -> int:
+    """Rounds at most: an algorithm that asks the oracle every round has as many as calls."""
+    asks = type(family.method.algorithm).asks is Algorithm.asks
+    return int(min(max_iter, family.calls)) if asks else max_iter

@@ -74,17 +74,21 @@ class Members:
         What each member holds out, as a number for its random streams.
     held_out_total : array of shape (M,)
         The sum of each member's held-out weights as they were given: what its rows count beside those of others.
+    count : array of shape (M,)
+        How many rows each member's training weights stand for: a row of weight 2 counts as two rows. Weights that were
+        scaled to sum to less count as their effective number.
     """
 
     train: Array
     held_out: Array
     names: tuple[int, ...]
     held_out_total: Array
+    count: Array
 
 
 def from_splits(X: Matrix, weight: Array, splits: Iterable[Split]) -> Members:
     """One member a split ``(train, test)`` of the rows of ``X`` with weights ``(n,)``; a row named twice counts so."""
-    train, held_out, names, total = [], [], [], []
+    train, held_out, names, total, count = [], [], [], [], []
     for number, (learn, test) in enumerate(splits):
         own, other = (np.bincount(part, weight[part], len(X)).astype(np.float64) for part in (learn, test))
         if own.sum() == 0:
@@ -93,16 +97,23 @@ def from_splits(X: Matrix, weight: Array, splits: Iterable[Split]) -> Members:
         held_out.append(other / other.sum() if other.any() else other)
         names.append(name_of_rows(X[test]))
         total.append(other.sum())
+        count.append(counted(own))
     if not train:
         raise ValueError("cv gave no split: it must yield at least one (train, test) pair")
-    return Members(np.stack(train), np.stack(held_out), tuple(names), np.array(total))
+    return Members(np.stack(train), np.stack(held_out), tuple(names), np.array(total), np.array(count))
+
+
+def counted(weight: Array) -> float:
+    """How many rows weights ``(n,)`` stand for."""
+    return float(max(weight.sum(), weight.sum() ** 2 / np.square(weight).sum()))
 
 
 def with_validation(X: Matrix, weight: Array, X_val: Matrix, weight_val: Array) -> Members:
     """One member that trains on all rows of ``X`` and is watched on rows given for that; they come after ``X``."""
     train = np.concatenate([weight / weight.sum(), np.zeros(len(X_val))])
     held_out = np.concatenate([np.zeros(len(X)), weight_val / weight_val.sum()])
-    return Members(train[None], held_out[None], (name_of_rows(X_val),), weight_val.sum(keepdims=True))
+    names, total = (name_of_rows(X_val),), weight_val.sum(keepdims=True)
+    return Members(train[None], held_out[None], names, total, np.array([counted(weight)]))
 
 
 def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[Split]:

@@ -8,6 +8,7 @@ the loss: an optimiser then meets one scale (an unscaled D is of order 1/n and d
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 import torch
@@ -67,8 +68,34 @@ class Trainable(Protocol):
         """Become another objective of the same shapes, in the same memory."""
 
 
+@dataclass(frozen=True)
+class Model:
+    """A quadratic in an atom's outputs: ``sum D g + g^2 H / 2``, what trees and regressors are fitted to.
+
+    Its minimum is ``-D / H``; fitting that with weights ``H`` by least squares is the same problem.
+
+    Parameters
+    ----------
+    slope, bend : Tensor of shape (M, n, k)
+        ``D`` and ``H``; a row without weight has 0 in both.
+    unit : Tensor of shape (M,)
+        What one row weighs.
+    free : bool
+        Only the direction counts, and the atom may reach its bound; otherwise it is taken at its own length.
+    """
+
+    slope: Tensor
+    bend: Tensor
+    unit: Tensor
+    free: bool
+
+
 class Objective(Trainable, Protocol):
     """What an oracle minimises: one atom a member."""
+
+    @property
+    def model(self) -> Model:
+        """The objective as a quadratic."""
 
     @property
     def form(self) -> object:
@@ -93,10 +120,15 @@ class Linear:
     bound : Tensor of shape (k,)
     separate : bool, default=False
         Each output has a model of its own, and so a scale of its own: what one target is does not touch another.
+    risk : Risk, optional
+        Whose gradient it is: what rows weigh. Default: all rows weigh the same.
     """
 
-    def __init__(self, gradient: Tensor, bound: Tensor, separate: bool = False) -> None:
+    def __init__(self, gradient: Tensor, bound: Tensor, separate: bool = False, risk: Risk | None = None) -> None:
         self.gradient, self.bound, self.separate = gradient, bound, separate
+        weight = torch.full_like(gradient[..., 0], 1 / gradient.shape[1]) if risk is None else risk.weight
+        self._bend = weight[..., None].expand_as(gradient)
+        self._unit = weight.new_full(weight.shape[:1], 1 / gradient.shape[1]) if risk is None else risk.unit
         self.theta = gradient.new_zeros(len(gradient), 0)
         weighed = (gradient * bound).transpose(1, 2).contiguous()
         self._slope = weighed / _scale(gradient, bound, separate)[..., None]
@@ -104,6 +136,11 @@ class Linear:
     @property
     def rows(self) -> int:
         return self.gradient.shape[1]
+
+    @property
+    def model(self) -> Model:
+        """The best of all functions of one length, ``sqrt(sum weight g^2)``, is ``-D / weight``: least squares on it."""
+        return Model(self.gradient, self._bend, self._unit, True)
 
     @property
     def slope(self) -> Tensor:
@@ -125,6 +162,7 @@ class Linear:
     def select(self, members: Tensor) -> Linear:
         other = copy(self)
         other.gradient, other._slope, other.theta = self.gradient[members], self._slope[members], self.theta[members]
+        other._bend, other._unit = self._bend[members], self._unit[members]
         return other
 
     def cast(self, dtype: torch.dtype) -> Linear:
@@ -144,6 +182,24 @@ class Linear:
 
     def load(self, other: Linear) -> None:
         self._slope.copy_(other._slope)
+
+
+class Quadratic(Linear):
+    """The risk to second order, ``<D, g> + <g, H g> / 2`` with the diagonal of ``H``; networks look at ``D`` alone.
+
+    Parameters
+    ----------
+    risk : Risk
+    pred : Tensor of shape (M, n, k)
+        The ensemble's scores.
+    gradient : Tensor of shape (M, n, k)
+        The risk's there.
+    bound : Tensor of shape (k,)
+    """
+
+    def __init__(self, risk: Risk, pred: Tensor, gradient: Tensor, bound: Tensor) -> None:
+        super().__init__(gradient, bound, risk=risk)
+        self._bend = risk.curvature(pred)
 
 
 class Joint:
@@ -170,6 +226,17 @@ class Joint:
     @property
     def rows(self) -> int:
         return self.pred.shape[1]
+
+    @property
+    def model(self) -> Model:
+        """To second order in ``g`` around 0, at the first mixing weight ``a``; for squared error ``-D / H`` is then
+        ``(y - (1-a) F) / a`` exactly.
+        """
+        mix = torch.sigmoid(self.theta.to(self.pred.dtype))[..., None]
+        rest = (1 - mix) * self.pred
+        return Model(
+            mix * self.risk.gradient(rest), mix.square() * self.risk.curvature(rest), self.risk.unit, False
+        )
 
     def batch(self, unit: Tensor, theta: Tensor, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
         risk, pred = self.risk.rows(rows), self.pred[:, rows]

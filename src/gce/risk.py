@@ -6,6 +6,7 @@ lies: ``pred = f - c`` is what the atoms add up to.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,12 +27,20 @@ class Risk:
     weight : Tensor of shape (M, n)
         Each member's row weights, summing to 1; 0 where the member does not see the row.
     offset : Tensor of shape (k,)
+    count : Tensor of shape (M,), optional
+        How many rows each member's weights stand for; default: as many as have weight.
     """
 
     loss: Loss
     y: Tensor
     weight: Tensor
     offset: Tensor
+    count: Tensor | None = None
+
+    @property
+    def unit(self) -> Tensor:
+        """What one row weighs, ``(M,)``."""
+        return 1 / ((self.weight > 0).sum(1).double() if self.count is None else self.count)
 
     def value(self, pred: Tensor) -> Tensor:
         """Risk of each member's scores ``(M, n, k)``, shape ``(M,)``."""
@@ -43,21 +52,37 @@ class Risk:
         """Functional gradient ``D``, shape ``(M, n, k)``: 0 on rows that a member does not see."""
         return self.weight[..., None] * self.loss.gradient(self.offset + pred, self.y)
 
+    def curvature(self, pred: Tensor) -> Tensor:
+        """What each score alone bends the risk by, shape ``(M, n, k)``; of a loss with kinks the row weights."""
+        weight = self.weight[..., None]
+        if not self.smooth:
+            return weight.expand_as(pred)
+        return weight * self.loss.curvature(self.offset + pred, self.y)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the loss has a curvature everywhere."""
+        try:
+            return self.loss.curved and math.isfinite(self.loss.smoothness(1.0))
+        except NotImplementedError:
+            return False
+
     def along(self, pred: Tensor, d: Tensor, limit: Tensor) -> Line:
         """The risk along ``pred + size * d`` for sizes up to ``limit`` of shape ``(M, J)``."""
         return Line(self, pred, d, limit)
 
     def select(self, members: Tensor) -> Risk:
         """The risk of some members only."""
-        return Risk(self.loss, self.y, self.weight[members], self.offset)
+        count = None if self.count is None else self.count[members]
+        return Risk(self.loss, self.y, self.weight[members], self.offset, count)
 
     def rows(self, index: Tensor | slice) -> Risk:
         """The part of the sum that belongs to some rows (its weights no longer sum to 1)."""
-        return Risk(self.loss, self.y[index], self.weight[:, index], self.offset)
+        return Risk(self.loss, self.y[index], self.weight[:, index], self.offset, self.count)
 
     def copy(self) -> Risk:
         """The same risk in memory of its own."""
-        return Risk(self.loss, self.y.clone(), self.weight.clone(), self.offset.clone())
+        return Risk(self.loss, self.y.clone(), self.weight.clone(), self.offset.clone(), self.count)
 
     def load(self, other: Risk) -> None:
         """Become the risk of other targets and weights of the same shapes, in the same memory."""

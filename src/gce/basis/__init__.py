@@ -1,10 +1,12 @@
 """Bounded classes of models with one verb, ``minimize``."""
 
 from gce.basis.base import Atoms, Basis, Zero
+from gce.basis.forest import Forest, ForestAtoms
 from gce.basis.network import Networks
 from gce.basis.neural import Neural, Neuron
 from gce.basis.pool import Pool
+from gce.basis.tree import Tree, TreeAtoms
 
-__all__ = ["Atoms", "Basis", "Networks", "Neural", "Neuron", "Pool", "Zero"]
+__all__ = ["Atoms", "Basis", "Forest", "ForestAtoms", "Networks", "Neural", "Neuron", "Pool", "Tree", "TreeAtoms", "Zero"]
 
-BASES: dict[str, Basis] = {"neural": Neural(), "neuron": Neuron()}
+BASES: dict[str, Basis] = {"neural": Neural(), "neuron": Neuron(), "tree": Tree(), "forest": Forest()}

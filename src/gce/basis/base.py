@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import torch
 from sklearn.base import BaseEstimator
@@ -25,6 +25,8 @@ class Atoms(nn.Module):
 
     #: Names of atoms that may be found again, ``(A,)``; None where each atom is new.
     keys: Tensor | None = None
+    #: Steps to each atom at which the quadratic model that it was grown on is least, ``(A,)``; None where unknown.
+    length: Tensor | None = None
 
     @property
     def foreign(self) -> str | None:
@@ -70,6 +72,10 @@ class Atoms(nn.Module):
         """Some of the atoms."""
         raise NotImplementedError
 
+    def scaled(self, factor: float) -> Self:
+        """The same atoms, times a factor."""
+        raise NotImplementedError
+
     @classmethod
     def cat(cls, parts: Sequence[Self]) -> Self:
         """Atoms of one kind side by side."""
@@ -103,9 +109,31 @@ class Zero(Atoms):
     def select(self, index: Tensor) -> Zero:
         return Zero(len(index), self.outputs)
 
+    def scaled(self, factor: float) -> Zero:
+        return self
+
     @classmethod
     def cat(cls, parts: Sequence[Zero]) -> Zero:
         return Zero(sum(map(len, parts)), parts[0].outputs)
+
+
+class Habit(NamedTuple):
+    """How models of a class are best learned.
+
+    Parameters
+    ----------
+    algorithm, line_search : str
+        Their names.
+    calls : int
+        Most oracle calls of a member.
+    patience : int
+        Rounds without progress after which a member is done.
+    """
+
+    algorithm: str = "pairwise"
+    line_search: str = "exact"
+    calls: int = 100
+    patience: int = 20
 
 
 class Basis(BaseEstimator):
@@ -117,10 +145,13 @@ class Basis(BaseEstimator):
         ``minimize`` finds the minimum over the whole class, so that the gap is a certificate.
     inherits : bool
         ``minimize`` also takes ``last``, each member's last atom, to start from; None in the first round.
+    habit : Habit
+        How its models are best learned, where the user does not say.
     """
 
     exact: ClassVar[bool] = False
     inherits: ClassVar[bool] = False
+    habit: ClassVar[Habit] = Habit()
 
     @property
     def separate(self) -> bool:

@@ -49,6 +49,12 @@ class Loss(BaseEstimator):
         """
         raise NotImplementedError(f"{type(self).__name__} does not know its curvature")
 
+    def curvature(self, pred: Tensor, y: Tensor) -> Tensor:
+        """Second derivative of each row's cost in each score alone, shape ``(..., n, k)``."""
+        unit = torch.eye(pred.shape[-1], dtype=pred.dtype, device=pred.device)
+        one_by_one = [self.root(pred, y, e.expand_as(pred)).square().sum(-1) for e in unit]
+        return torch.stack(one_by_one, -1)
+
     def soft(self, width: float) -> Loss | None:
         """A curved loss that is nowhere above this one and tends to it with ``width``; None where none is needed."""
         return None
@@ -102,7 +108,10 @@ class ResidualLoss(Loss):
         raise NotImplementedError(f"{type(self).__name__} does not know its curvature")
 
     def root(self, pred: Tensor, y: Tensor, d: Tensor) -> Tensor:
-        return (self.bend(pred - y) / y.shape[-1]).sqrt() * d
+        return self.curvature(pred, y).sqrt() * d
+
+    def curvature(self, pred: Tensor, y: Tensor) -> Tensor:
+        return self.bend(pred - y) / y.shape[-1]
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
         return self.phi(pred - y).mean(-1)

@@ -28,7 +28,10 @@ class Logistic(Loss):
         return (1 - y) * torch.sigmoid(pred) - y * torch.sigmoid(-pred)
 
     def root(self, pred: Tensor, y: Tensor, d: Tensor) -> Tensor:
-        return (torch.sigmoid(pred) * torch.sigmoid(-pred)).sqrt() * d
+        return self.curvature(pred, y).sqrt() * d
+
+    def curvature(self, pred: Tensor, y: Tensor) -> Tensor:
+        return torch.sigmoid(pred) * torch.sigmoid(-pred)
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
         one = (weight[:, None] * y).sum(0)
@@ -70,6 +73,10 @@ class CrossEntropy(Loss):
         # diag(p) - pp' = L L' with L = diag(sqrt p) - p sqrt(p)', because p sums to 1
         p = torch.softmax(pred, -1)
         return p.sqrt() * (d - (p * d).sum(-1, keepdim=True))
+
+    def curvature(self, pred: Tensor, y: Tensor) -> Tensor:
+        p = torch.softmax(pred, -1)
+        return p * (1 - p)
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
         # the scores are free up to one number: centred, they ask least of the bound

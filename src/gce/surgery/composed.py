@@ -18,7 +18,7 @@ from gce.base import ConvexModel
 from gce.calibration import HeldOut
 from gce.ensemble import ConvexEnsemble
 from gce.fitting import Problem
-from gce.members import Members
+from gce.members import Members, counted
 from gce.native import limited
 from gce.reading import Given
 from gce.responses import Numbers, Response, Scores
@@ -105,7 +105,7 @@ class Composed(ConvexModel):
         if not weight.any():
             raise ValueError("all sample weights are zero: there is no row to find weights on")
         share = (weight / weight.sum())[None]
-        members = Members(share, share, (0,), weight.sum(keepdims=True))
+        members = Members(share, share, (0,), weight.sum(keepdims=True), np.array([counted(weight)]))
         problem, _ = self._problem(X, target, members, False)
         return problem, members, torch.from_numpy(support_first(members.train))
 

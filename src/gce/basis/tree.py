@@ -1,0 +1,218 @@
+"""Regression trees as atoms: grown on the quadratic model of an objective, columns coded once a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gce import native
+from gce.basis.base import Atoms, Basis, Habit
+from gce.objectives import Model, Objective
+from gce.rows import Inputs
+from gce.streams import RoundStreams
+from gce.trees import Bins, Grove
+
+Grown = tuple[NDArray[Any], ...]
+
+
+class Coded(Basis):
+    """A class of models that see columns as codes, which are made once for the rows of a fit."""
+
+    def coded(self, X: Inputs) -> tuple[Bins, NDArray[np.uint8]]:
+        """Bins, and the codes ``(d, N)`` of all rows."""
+        seen: tuple[Inputs, Bins, NDArray[np.uint8]] | None = getattr(self, "_seen", None)
+        if seen is None or seen[0] is not X:
+            if not isinstance(X, Tensor):
+                raise ValueError("trees take dense rows, got sparse ones: give X.toarray(), or use basis='neural'")
+            rows = X.double().cpu().numpy()
+            bins = Bins.learn(rows)
+            self._seen = seen = (X, bins, bins.code(rows))
+        return seen[1], seen[2]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # rows belong to a fit
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_seen", "_last")}
+
+
+class Tree(Coded):
+    """Regression trees of a few leaves, one an output.
+
+    A tree lowers the quadratic model of what it is asked for, ``sum D g + g^2 H / 2``, leaf by leaf, the most useful
+    cut first. Where only its direction counts, its leaves are then stretched until the largest reaches the bound.
+
+    Parameters
+    ----------
+    leaves : int, default=31
+        At most.
+    depth : int, default=64
+        At most.
+    least : float, default=20
+        Rows in a leaf, at least.
+    l2 : float, default=1.0
+        Rows without a slope that each leaf has beside its own: small leaves say less.
+    columns : float, default=1.0
+        Share of the columns that a tree may cut, drawn anew for each.
+    """
+
+    habit: ClassVar[Habit] = Habit("boosting", calls=500, patience=30)
+
+    def __init__(
+        self, leaves: int = 31, depth: int = 64, least: float = 20, l2: float = 1.0, columns: float = 1.0
+    ) -> None:
+        self.leaves = leaves
+        self.depth = depth
+        self.least = least
+        self.l2 = l2
+        self.columns = columns
+
+    def _check(self) -> None:
+        if self.leaves < 2 or self.depth < 1 or self.least < 0 or self.l2 < 0 or not 0 < self.columns <= 1:
+            raise ValueError(
+                f"Tree needs leaves >= 2, depth >= 1, least >= 0, l2 >= 0 and columns in (0, 1], got {self!r}"
+            )
+
+    def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> TreeAtoms:
+        self._check()
+        model = objective.model
+        bins, codes = self.coded(X)
+        k = model.slope.shape[2]
+        jobs = []
+        for m, generator in enumerate(rng.members):
+            D, H = (t[m].T.contiguous().cpu().numpy() for t in (model.slope, model.bend))
+            rows = np.flatnonzero(H.any(0)).astype(np.uint32)
+            unit = float(model.unit[m])
+            for j in range(k):
+                drawn = self._drawn(len(codes), generator)
+                jobs.append(partial(self._grown, bins, codes, rows, D[j], H[j], drawn, unit))
+        with native.workers(min(native.threads(), len(jobs))) as run:
+            trees = run(jobs)
+        return self._atoms(objective, model, X, codes, trees)
+
+    def _drawn(self, d: int, generator: torch.Generator) -> NDArray[np.int64]:
+        """Columns that a tree may cut."""
+        count = max(1, round(self.columns * d))
+        if count == d:
+            return np.arange(d)
+        return np.sort(torch.randperm(d, generator=generator)[:count].numpy())
+
+    def _grown(
+        self,
+        bins: Bins,
+        codes: NDArray[np.uint8],
+        rows: NDArray[np.uint32],
+        D: NDArray[np.float64],
+        H: NDArray[np.float64],
+        columns: NDArray[np.int64],
+        unit: float,
+    ) -> Grown:
+        """One tree: feature, cut, left, value; and its values on all rows."""
+        from gce.trees import growing
+
+        own = H[rows]
+        # rows are counted by their share of H, and a row without a slope bends as much as the others do on average
+        bend = float(own.sum()) * unit
+        feature, cut, left, value = growing.grow(
+            codes, rows, D, H, columns, bins.widths, self.leaves, self.depth, self.least * unit, self.l2 * bend
+        )
+        out = np.empty(codes.shape[1])
+        growing.fall(codes, feature, cut, left, value, out)
+        return feature, bins.thresholds(feature, cut, left > 0), left, value[:, None], out
+
+    def _atoms(
+        self, objective: Objective, model: Model, X: Inputs, codes: NDArray[np.uint8], trees: list[Grown]
+    ) -> TreeAtoms:
+        """Trees in units of the bound, an atom of ``k`` trees a member."""
+        k = len(objective.bound)
+        grove = Grove.of([tree[:4] for tree in trees])
+        bound = objective.bound.cpu().repeat(len(trees) // k)[:, None]
+        outs = torch.from_numpy(np.stack([tree[4] for tree in trees])) / bound
+        values = grove.value / bound.repeat_interleave(grove.size, 0)
+        length = None
+        if model.free:
+            # one step serves all outputs of an atom: the farthest leaf of all reaches its bound
+            farthest = torch.stack([part.abs().amax() for part in values.split(grove.size.tolist())]).view(-1, k).amax(1)
+            length = torch.where(farthest > 0, farthest, 1.0)
+            each = length.repeat_interleave(k)[:, None]
+            outs, values = outs / each, values / each.repeat_interleave(grove.size, 0)
+        values, outs = values.clamp(-1, 1), outs.clamp(-1, 1)
+        whole = Grove(grove.size, grove.feature, grove.threshold, grove.left, values)
+        atoms = TreeAtoms(whole, objective.bound)
+        known = (outs * bound).view(-1, k, len(codes[0])).transpose(1, 2).contiguous()
+        atoms.known = X, known.to(objective.bound.device)
+        # outputs on the rows of the fit are asked for in the round that made them, and in no other
+        if (last := getattr(self, "_last", None)) is not None:
+            last.known = None
+        self._last = atoms
+        atoms.length = None if length is None else length.to(objective.bound.device)
+        return atoms.to(objective.bound.device)
+
+
+class TreeAtoms(Atoms):
+    """Frozen trees: an atom is ``k`` of them, one an output, with leaves in units of the bound.
+
+    Parameters
+    ----------
+    grove : Grove
+        Of leaves with one number each, in [-1, 1].
+    bound : Tensor of shape (k,)
+    """
+
+    bound: Tensor
+    #: The rows of a fit, and the outputs there ``(A, N, k)``, while it runs.
+    known: tuple[Inputs, Tensor] | None = None
+
+    def __init__(self, grove: Grove, bound: Tensor) -> None:
+        super().__init__()
+        for name, value in vars(grove).items():
+            self.register_buffer(name, value)
+        self.register_buffer("bound", bound)
+
+    @property
+    def grove(self) -> Grove:
+        return Grove(*(self.get_buffer(name) for name in ("size", "feature", "threshold", "left", "value")))
+
+    @property
+    def foreign(self) -> str | None:
+        return None if type(self) is TreeAtoms else super().foreign
+
+    def __len__(self) -> int:
+        return len(self.get_buffer("size")) // len(self.bound)
+
+    def forward(self, X: Inputs) -> Tensor:
+        if self.known is not None and self.known[0] is X:
+            return self.known[1]
+        k = len(self.bound)
+        each = self.bound.repeat(len(self))[:, None]
+        outs = self.grove.summed(dense(X), each, 1)[..., 0]
+        return outs.view(len(self), k, len(X)).transpose(1, 2)
+
+    def mix(self, X: Inputs, weights: Tensor) -> Tensor:
+        k = len(self.bound)
+        each = (weights * self.bound).expand(len(self), k).reshape(-1)
+        by_output = torch.arange(len(each), device=each.device).view(-1, k).T.reshape(-1)
+        return self.grove.select(by_output).summed(dense(X), each[by_output][:, None], len(self))[..., 0].T
+
+    def select(self, index: Tensor) -> Self:
+        k = len(self.bound)
+        trees = (index[:, None] * k + torch.arange(k, device=index.device)).flatten()
+        return type(self)(self.grove.select(trees), self.bound)
+
+    @classmethod
+    def cat(cls, parts: Sequence[Self]) -> Self:
+        return cls(Grove.cat([part.grove for part in parts]), parts[0].bound)
+
+    def scaled(self, factor: float) -> Self:
+        return type(self)(self.grove, factor * self.bound)
+
+
+def dense(X: Inputs) -> Tensor:
+    """Rows that trees can take."""
+    if not isinstance(X, Tensor):
+        raise ValueError("trees take dense rows, got sparse ones: give X.toarray()")
+    return X

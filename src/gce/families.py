@@ -1,0 +1,68 @@
+"""Families: which classes of models are fitted, and how each is best learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gce.basis import BASES, Basis, Forest, Neural, Tree
+from gce.fitting import Method, Problem
+from gce.settings import look_up
+
+
+@dataclass(frozen=True)
+class Family:
+    """A class of models with all that it takes to fit it.
+
+    Parameters
+    ----------
+    problem : Problem
+        In the hull of this class.
+    method : Method
+    calls : float
+        Most oracle calls of a member.
+    patience : int or None
+        Rounds without progress after which a member is done.
+    """
+
+    problem: Problem
+    method: Method
+    calls: float
+    patience: int | None
+
+
+def chosen(given: Any, rows: int, columns: int, outputs: int, plain: bool) -> dict[str, Basis]:
+    """The classes that a user asks for, by name.
+
+    Parameters
+    ----------
+    given : str, Basis, or several of them
+        "auto" is left to :func:`automatic`.
+    rows, columns, outputs : int
+        Of the table that they are fitted to.
+    plain : bool
+        Rows are dense and no sign is to be kept, so that trees can serve.
+    """
+    if isinstance(given, str) and given == "auto":
+        return automatic(rows, columns, outputs) if plain else {"neural": Neural()}
+    if isinstance(given, Mapping):
+        several = dict(given)
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        several = {_name(one): one for one in given}
+        if len(several) < len(given):
+            raise ValueError(f"basis={given!r} has a class twice: give a dict with a name for each")
+    else:
+        several = {_name(given): given}
+    if not several:
+        raise ValueError(f"basis must name at least one class, got {given!r}")
+    return {name: look_up("basis", one, BASES, Basis) for name, one in several.items()}
+
+
+def _name(given: Any) -> str:
+    return given if isinstance(given, str) else type(given).__name__.lower()
+
+
+def automatic(rows: int, columns: int, outputs: int) -> dict[str, Basis]:
+    """Networks, boosted trees and a forest, in sizes that suit a table."""
+    return {"tree": Tree(), "forest": Forest(), "neural": Neural()}

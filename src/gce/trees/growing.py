@@ -1,0 +1,299 @@
+"""Compiled growers of trees: best-first on histograms, and extremely randomised.
+
+Columns are codes, ``(d, N)`` of bytes: ``code <= cut`` goes left. A node's children stand side by side, so that the
+place of the left one says all: ``left[node]`` and ``left[node] + 1``, 0 for a leaf.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_fast = njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
+_U = np.uint64
+_0, _1 = _U(0), _U(1)
+_summing = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
+_inline = njit(cache=True, nogil=True, error_model="numpy", boundscheck=False, inline="always")
+
+
+@_fast
+def _fill(hist, codes, order, slope, bend, columns, starts):
+    """Add up slopes and bends by column and code."""
+    hist[:] = 0.0
+    flat, n = hist.reshape(-1), _U(len(order))
+    for c in range(len(columns)):
+        column, start = codes[columns[c]], _U(2 * starts[c])
+        for i in range(n):
+            place = start + (_U(column[order[i]]) << _1)
+            flat[place] += slope[i]
+            flat[place + _1] += bend[i]
+
+
+@_fast
+def _best_cut(hist, columns, starts, total, least, l2, plan):
+    """The cut that lowers the quadratic model most: gain, place among the columns, code, and the left sums."""
+    G, H = total[0], total[1]
+    plan[0] = 0.0
+    whole = G * G / (H + l2)
+    for c in range(len(columns)):
+        left, bend = 0.0, 0.0
+        for b in range(starts[c + 1] - starts[c] - 1):
+            left += hist[starts[c] + b, 0]
+            bend += hist[starts[c] + b, 1]
+            if bend < least:
+                continue
+            rest = H - bend
+            if rest < least:
+                break
+            right = G - left
+            gain = left * left / (bend + l2) + right * right / (rest + l2) - whole
+            # sums round: of cuts as good as each other the first is taken
+            if gain > plan[0] * (1 + 1e-9):
+                plan[0], plan[1], plan[2], plan[3], plan[4] = gain, c, b, left, bend
+
+
+@_fast
+def _part(column, cut, order, slope, bend, spare, spare_slope, spare_bend):
+    """Rows of a node with those that go left first, each side in its order; how many go left."""
+    low, high = _0, _0
+    # both sides are written and one place moves on: a branch would be guessed wrong half of the time
+    for i in range(_U(len(order))):
+        row, D, H = order[i], slope[i], bend[i]
+        order[low], slope[low], bend[low] = row, D, H
+        spare[high], spare_slope[high], spare_bend[high] = row, D, H
+        goes = _U(column[row] <= cut)
+        low, high = low + goes, high + (_1 - goes)
+    order[low:], slope[low:], bend[low:] = spare[:high], spare_slope[:high], spare_bend[:high]
+    return int(low)
+
+
+@_fast
+def grow(codes, rows, D, H, columns, widths, leaves, depth, least, l2):
+    """A tree that lowers ``sum D u + u^2 H / 2`` greedily, its best leaf split next.
+
+    Parameters
+    ----------
+    codes : array of shape (d, N)
+    rows : array of shape (n,)
+        Which rows to learn from.
+    D, H : arrays of shape (N,)
+    columns : array of shape (c,)
+        Which columns may split.
+    widths : array of shape (d,)
+        How many codes each column has.
+    leaves, depth : int
+        Most of each.
+    least : float
+        Least mass of a leaf, as a share of all rows.
+    l2 : float
+        Added to a leaf's sum of ``H``.
+
+    Returns
+    -------
+    feature, cut, left, value : arrays of shape (nodes,)
+    """
+    n, most = len(rows), 2 * leaves - 1
+    feature, cut = np.zeros(most, np.int32), np.zeros(most, np.int32)
+    left, value = np.zeros(most, np.int32), np.zeros(most)
+    level, first, last = np.zeros(most, np.int32), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    sums, plan = np.zeros((most, 2)), np.zeros((most, 5))
+    starts = np.zeros(len(columns) + 1, np.int64)
+    for c in range(len(columns)):
+        starts[c + 1] = starts[c] + widths[columns[c]]
+    hists, slot = np.empty((leaves, starts[-1], 2)), np.zeros(most, np.int64)
+    order, slope, bend = rows.copy(), D[rows], H[rows]
+    spare, spare_slope, spare_bend = np.empty_like(order), np.empty(n), np.empty(n)
+    sums[0, 0], sums[0, 1], last[0] = slope.sum(), bend.sum(), n
+    # a leaf's mass is taken for its share of H, so that rows need not be counted beside slopes and bends
+    least_bend = least * sums[0, 1]
+    value[0] = -sums[0, 0] / (sums[0, 1] + l2)
+    _fill(hists[0], codes, order, slope, bend, columns, starts)
+    _best_cut(hists[0], columns, starts, sums[0], least_bend, l2, plan[0])
+    nodes, used = 1, 1
+    while used < leaves:
+        node = np.argmax(plan[:nodes, 0])
+        if not plan[node, 0] > 0:
+            break
+        c, plan[node, 0] = int(plan[node, 1]), 0.0
+        feature[node], cut[node], left[node] = columns[c], int(plan[node, 2]), nodes
+        a, b = first[node], last[node]
+        own = slice(a, b)
+        low = _part(codes[columns[c]], cut[node], order[own], slope[own], bend[own], spare, spare_slope, spare_bend)
+        one, two = nodes, nodes + 1
+        nodes, used = nodes + 2, used + 1
+        first[one], last[one], first[two], last[two] = a, a + low, a + low, b
+        sums[one] = plan[node, 3:]
+        sums[two] = sums[node] - sums[one]
+        level[one] = level[two] = level[node] + 1
+        for child in (one, two):
+            value[child] = -sums[child, 0] / (sums[child, 1] + l2)
+        if used == leaves or level[one] >= depth:
+            continue
+        # the larger child's histogram is the parent's less the smaller one's
+        small, large = (one, two) if low <= b - a - low else (two, one)
+        slot[large], slot[small] = slot[node], used - 1
+        part = slice(first[small], last[small])
+        _fill(hists[slot[small]], codes, order[part], slope[part], bend[part], columns, starts)
+        hists[slot[large]] -= hists[slot[small]]
+        for child in (one, two):
+            _best_cut(hists[slot[child]], columns, starts, sums[child], least_bend, l2, plan[child])
+    return feature[:nodes], cut[:nodes], left[:nodes], value[:nodes]
+
+
+@_fast
+def fall(codes, feature, cut, left, value, out):
+    """Each row's value, by codes."""
+    for i in range(codes.shape[1]):
+        node = 0
+        while left[node]:
+            node = left[node] + (codes[feature[node], i] > cut[node])
+        out[i] = value[node]
+
+
+@_inline
+def _drawn(state):
+    """The next number of a stream (splitmix64)."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@_fast
+def _side(here, cut, weight, Y, sums):
+    """Weight and weighted targets of the rows that go left, added up."""
+    for j in range(len(sums)):
+        sums[j] = 0.0
+    for i in range(len(here)):
+        # a product and no branch, which would be guessed wrong half of the time
+        own = weight[i] * (here[i] <= cut)
+        sums[0] += own
+        for j in range(Y.shape[1]):
+            sums[1 + j] += own * Y[i, j]
+
+
+@_summing
+def _side_of_one(here, cut, weight, Y, sums):
+    """The same for one target."""
+    mass, total = 0.0, 0.0
+    for i in range(len(here)):
+        own = weight[i] * (here[i] <= cut)
+        mass += own
+        total += own * Y[i, 0]
+    sums[0], sums[1] = mass, total
+
+
+@_fast
+def _random_cut(codes, order, weight, Y, total, tries, least, state, columns, sums, here):
+    """The best of one random cut in each of several columns that vary here: column (-1: none) and code."""
+    best, where, at, known = -1.0, -1, 0, 0
+    left, n = len(columns), len(order)
+    while left > 0 and known < tries:
+        pick = int(_drawn(state) % _U(left))
+        left -= 1
+        columns[pick], columns[left] = columns[left], columns[pick]
+        column = codes[columns[left]]
+        low, high = np.uint8(255), np.uint8(0)
+        for i in range(_U(n)):
+            here[i] = column[order[i]]
+            low, high = min(low, here[i]), max(high, here[i])
+        if low == high:
+            continue
+        known += 1
+        cut = np.uint8(int(low) + int(_drawn(state) % _U(high - low)))
+        if Y.shape[1] == 1:
+            _side_of_one(here[:n], cut, weight, Y, sums)
+        else:
+            _side(here[:n], cut, weight, Y, sums)
+        rest = total[0] - sums[0]
+        if sums[0] < least or rest < least:
+            continue
+        score = 0.0
+        for j in range(Y.shape[1]):
+            score += sums[1 + j] ** 2 / sums[0] + (total[1 + j] - sums[1 + j]) ** 2 / rest
+        # sums round: of cuts as good as each other the first is taken
+        if score > best + 1e-12 * abs(best):
+            best, where, at = score, columns[left], int(cut)
+    return where, at
+
+
+@_fast
+def _summed(weight, Y, total, value):
+    """Weight and weighted targets of a node into ``total``, means into ``value``; how uneven its targets are."""
+    total[:], square, even = 0.0, 0.0, 0.0
+    for i in range(len(weight)):
+        total[0] += weight[i]
+        for j in range(Y.shape[1]):
+            total[1 + j] += weight[i] * Y[i, j]
+            square += weight[i] * Y[i, j] ** 2
+    for j in range(Y.shape[1]):
+        value[j] = total[1 + j] / total[0]
+        even += total[1 + j] * value[j]
+    return square - even > 1e-12 * square
+
+
+@_fast
+def scatter(codes, rows, weight, Y, tries, least, seed):
+    """An extremely randomised tree (Geurts, Ernst and Wehenkel, 2006): leaves hold weighted means of targets.
+
+    Parameters
+    ----------
+    codes : array of shape (d, N)
+    rows : array of shape (n,)
+    weight : array of shape (n,)
+    Y : array of shape (n, k)
+    tries : int
+        Columns that vary at a node and are tried there, by one random cut each.
+    least : float
+        Least weight of a leaf.
+    seed : int
+
+    Returns
+    -------
+    feature, cut, left : arrays of shape (nodes,)
+    value : array of shape (nodes, k)
+    """
+    n, k = len(rows), Y.shape[1]
+    most = 2 * n - 1
+    feature, cut, left = np.zeros(most, np.int32), np.zeros(most, np.int32), np.zeros(most, np.int32)
+    value, first, last = np.zeros((most, k)), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    state, columns = np.array([seed], np.uint64), np.arange(codes.shape[0])
+    order, weight, Y, here = rows.copy(), weight.copy(), Y.copy(), np.empty(n, np.uint8)
+    spare, spare_weight, spare_Y = np.empty_like(order), np.empty_like(weight), np.empty_like(Y)
+    total, sums = np.empty(1 + k), np.empty(1 + k)
+    last[0], nodes, node = n, 1, 0
+    while node < nodes:
+        own = slice(first[node], last[node])
+        uneven, where, at = _summed(weight[own], Y[own], total, value[node]), -1, 0
+        if uneven and total[0] >= 2 * least:
+            where, at = _random_cut(
+                codes, order[own], weight[own], Y[own], total, tries, least, state, columns, sums, here
+            )
+        if where >= 0:
+            low = _part_targets(
+                codes[where], np.uint8(at), order[own], weight[own], Y[own], spare, spare_weight, spare_Y
+            )
+            feature[node], cut[node], left[node] = where, at, nodes
+            first[nodes], last[nodes] = first[node], first[node] + low
+            first[nodes + 1], last[nodes + 1] = first[node] + low, last[node]
+            nodes += 2
+        node += 1
+    return feature[:nodes].copy(), cut[:nodes].copy(), left[:nodes].copy(), value[:nodes].copy()
+
+
+@_fast
+def _part_targets(column, cut, order, weight, Y, spare, spare_weight, spare_Y):
+    """Rows with those that go left first; how many go left."""
+    low, high = _0, _0
+    for i in range(_U(len(order))):
+        row, own = order[i], weight[i]
+        order[low], weight[low] = row, own
+        spare[high], spare_weight[high] = row, own
+        for j in range(Y.shape[1]):
+            target = Y[i, j]
+            Y[low, j], spare_Y[high, j] = target, target
+        goes = _U(column[row] <= cut)
+        low, high = low + goes, high + (_1 - goes)
+    order[low:], weight[low:], Y[low:] = spare[:high], spare_weight[:high], spare_Y[:high]
+    return int(low)
