@@ -264,7 +264,8 @@ class ActiveSet:
                     product[:, index, 0] = (train.flatten(2) @ gradient.flatten(1)[..., None])[..., 0]
                 else:
                     product[:, index] = torch.einsum("mtnk,mnk->mtk", train, gradient)
-        return product.masked_fill_(~self.present[..., None], torch.inf)[:, first:]
+        present = torch.stack([slot.position >= 0 for slot in self.slots[first:]], 1)
+        return product[:, first:].masked_fill_(~present[..., None], torch.inf)
 
     def combine(self, coefficients: Tensor) -> Tensor:
         """``sum_t coefficients_t G_t`` on all rows, ``(M, N, k)``: one sum in one order."""

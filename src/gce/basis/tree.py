@@ -111,7 +111,7 @@ class Tree(Coded):
         columns: NDArray[np.int64],
         unit: float,
     ) -> Grown:
-        """One tree: feature, cut, left, value; and its values on all rows."""
+        """One tree: feature, threshold, left, value; and the leaf of each row."""
         from gce.trees import growing
 
         own = H[rows]
@@ -120,37 +120,35 @@ class Tree(Coded):
         feature, cut, left, value = growing.grow(
             codes, rows, D, H, columns, bins.widths, self.leaves, self.depth, self.least * unit, self.l2 * bend
         )
-        out = np.empty(codes.shape[1])
-        growing.fall(codes, feature, cut, left, value, out)
-        return feature, bins.thresholds(feature, cut, left > 0), left, value[:, None], out
+        leaf = np.empty(codes.shape[1], np.int32)
+        growing.fall(codes, feature, cut, left, leaf)
+        return feature, bins.thresholds(feature, cut, left > 0), left, value[:, None], leaf
 
     def _atoms(
         self, objective: Objective, model: Model, X: Inputs, codes: NDArray[np.uint8], trees: list[Grown]
     ) -> TreeAtoms:
         """Trees in units of the bound, an atom of ``k`` trees a member."""
-        k = len(objective.bound)
-        grove = Grove.of([tree[:4] for tree in trees])
-        bound = objective.bound.cpu().repeat(len(trees) // k)[:, None]
-        outs = torch.from_numpy(np.stack([tree[4] for tree in trees])) / bound
-        values = grove.value / bound.repeat_interleave(grove.size, 0)
-        length = None
+        bound = objective.bound.cpu().numpy()
+        k, grown = len(bound), [tree[3] / bound[i % len(bound)] for i, tree in enumerate(trees)]
+        length = np.ones(len(trees) // k)
         if model.free:
             # one step serves all outputs of an atom: the farthest leaf of all reaches its bound
-            farthest = torch.stack([part.abs().amax() for part in values.split(grove.size.tolist())]).view(-1, k).amax(1)
-            length = torch.where(farthest > 0, farthest, 1.0)
-            each = length.repeat_interleave(k)[:, None]
-            outs, values = outs / each, values / each.repeat_interleave(grove.size, 0)
-        values, outs = values.clamp(-1, 1), outs.clamp(-1, 1)
-        whole = Grove(grove.size, grove.feature, grove.threshold, grove.left, values)
-        atoms = TreeAtoms(whole, objective.bound)
-        known = (outs * bound).view(-1, k, len(codes[0])).transpose(1, 2).contiguous()
-        atoms.known = X, known.to(objective.bound.device)
+            farthest = np.array([np.abs(value).max() for value in grown]).reshape(-1, k).max(1)
+            length = np.where(farthest > 0, farthest, 1.0)
+        unit = [np.clip(value / length[i // k], -1, 1) for i, value in enumerate(grown)]
+        grove = Grove.of([(*tree[:3], value) for tree, value in zip(trees, unit, strict=True)])
+        known = np.empty((len(length), codes.shape[1], k))
+        for i, (tree, value) in enumerate(zip(trees, unit, strict=True)):
+            known[i // k, :, i % k] = bound[i % k] * value[tree[4], 0]
+        device = objective.bound.device
+        atoms = TreeAtoms(grove, objective.bound.cpu()).to(device)
+        atoms.known = X, torch.from_numpy(known).to(device)
+        atoms.length = torch.from_numpy(length).to(device) if model.free else None
         # outputs on the rows of the fit are asked for in the round that made them, and in no other
         if (last := getattr(self, "_last", None)) is not None:
             last.known = None
         self._last = atoms
-        atoms.length = None if length is None else length.to(objective.bound.device)
-        return atoms.to(objective.bound.device)
+        return atoms
 
 
 class TreeAtoms(Atoms):

@@ -141,13 +141,13 @@ def grow(codes, rows, D, H, columns, widths, leaves, depth, least, l2):
 
 
 @_fast
-def fall(codes, feature, cut, left, value, out):
-    """Each row's value, by codes."""
+def fall(codes, feature, cut, left, leaf):
+    """The leaf that each row falls into, by codes."""
     for i in range(codes.shape[1]):
         node = 0
         while left[node]:
             node = left[node] + (codes[feature[node], i] > cut[node])
-        out[i] = value[node]
+        leaf[i] = node
 
 
 @_inline
