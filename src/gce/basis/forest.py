@@ -45,10 +45,11 @@ class Forest(Coded):
 
     habit: ClassVar[Habit] = Habit("nonlinear", "2/(t+1)", calls=1)
 
-    def __init__(self, trees: int = 50, tries: float | None = None, least: float = 1) -> None:
+    def __init__(self, trees: int = 50, tries: float | None = None, least: float = 1, spread: bool = True) -> None:
         self.trees = trees
         self.tries = tries
         self.least = least
+        self.spread = spread
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> ForestAtoms:
         if self.trees < 1 or self.least < 0 or (self.tries is not None and not 0 < self.tries <= 1):
@@ -65,7 +66,7 @@ class Forest(Coded):
             rows = np.flatnonzero(weight).astype(np.uint32)
             seeds = torch.randint(2**62, (self.trees,), generator=generator).tolist()
             own = weight[rows] / unit, np.ascontiguousarray(y[rows])
-            jobs += [partial(_grown, bins, codes, rows, *own, tries, self.least, seed) for seed in seeds]
+            jobs += [partial(_grown, bins, codes, rows, *own, tries, self.least, seed, self.spread) for seed in seeds]
         with native.workers(min(native.threads(), len(jobs))) as run:
             grove = Grove.of(run(jobs), torch.float32)
         offset, reach = risk.offset.cpu(), objective.bound.cpu()
@@ -96,11 +97,14 @@ def _grown(
     tries: int,
     least: float,
     seed: int,
+    spread: bool,
 ) -> Grown:
     """One tree: feature, threshold, left, value."""
     from gce.trees import growing
 
-    feature, cut, left, value = growing.scatter(codes, rows, weight, Y, tries, least, seed)
+    starts = np.append(0, np.cumsum(bins.widths))
+    values = bins.values if spread else np.zeros(0)
+    feature, cut, left, value = growing.scatter(codes, rows, weight, Y, tries, least, seed, values, starts)
     return feature, bins.thresholds(feature, cut, left > 0), left, value
 
 

@@ -63,13 +63,14 @@ class Tree(Coded):
     habit: ClassVar[Habit] = Habit("boosting", calls=500, patience=30)
 
     def __init__(
-        self, leaves: int = 31, depth: int = 64, least: float = 20, l2: float = 1.0, columns: float = 1.0
+        self, leaves: int = 31, depth: int = 64, least: float = 20, l2: float = 1.0, columns: float = 1.0, rows: float = 1.0
     ) -> None:
         self.leaves = leaves
         self.depth = depth
         self.least = least
         self.l2 = l2
         self.columns = columns
+        self.rows = rows
 
     def _check(self) -> None:
         if self.leaves < 2 or self.depth < 1 or self.least < 0 or self.l2 < 0 or not 0 < self.columns <= 1:
@@ -87,6 +88,10 @@ class Tree(Coded):
             D, H = (t[m].T.contiguous().cpu().numpy() for t in (model.slope, model.bend))
             rows = np.flatnonzero(H.any(0)).astype(np.uint32)
             unit = float(model.unit[m])
+            if self.rows < 1:
+                some = torch.randperm(len(rows), generator=generator)[: max(1, round(self.rows * len(rows)))]
+                rows = np.sort(rows[some.numpy()])
+                unit /= self.rows
             for j in range(k):
                 drawn = self._drawn(len(codes), generator)
                 jobs.append(partial(self._grown, bins, codes, rows, D[j], H[j], drawn, unit))

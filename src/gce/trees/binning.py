@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ class Bins:
         """
         return cls(tuple(_edges(np.unique(column)) for column in X.T))
 
-    @property
+    @cached_property
     def widths(self) -> NDArray[np.int64]:
         """How many codes each column has, ``(d,)``."""
         return np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64)
@@ -46,10 +47,23 @@ class Bins:
 
     def thresholds(self, feature: NDArray[np.int32], cut: NDArray[np.int32], inner: NDArray[np.bool_]) -> Array:
         """The edges at which nodes ``(nodes,)`` divide their columns; 0 for leaves."""
-        out = np.zeros(len(feature))
-        for node in np.flatnonzero(inner):
-            out[node] = self.edges[feature[node]][cut[node]]
+        out, starts = np.zeros(len(feature)), np.cumsum(self.widths - 1) - (self.widths - 1)
+        out[inner] = self._flat[starts[feature[inner]] + cut[inner]]
         return out
+
+    @cached_property
+    def _flat(self) -> Array:
+        return np.concatenate(self.edges)
+
+    @cached_property
+    def values(self) -> Array:
+        """A value for each code of each column, one column after another: the middle between its edges."""
+        columns = []
+        for edges in self.edges:
+            inner = (edges[1:] + edges[:-1]) / 2
+            ends = edges[[0, -1]] if len(edges) else np.zeros(1)
+            columns.append(np.concatenate([ends[:1], inner, ends[1:]]))
+        return np.concatenate(columns)
 
 
 def _edges(values: Array) -> Array:

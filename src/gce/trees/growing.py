@@ -185,7 +185,7 @@ def _side_of_one(here, cut, weight, Y, sums):
 
 
 @_fast
-def _random_cut(codes, order, weight, Y, total, tries, least, state, columns, sums, here):
+def _random_cut(codes, order, weight, Y, total, tries, least, state, columns, sums, here, values, starts):
     """The best of one random cut in each of several columns that vary here: column (-1: none) and code."""
     best, where, at, known = -1.0, -1, 0, 0
     left, n = len(columns), len(order)
@@ -201,7 +201,20 @@ def _random_cut(codes, order, weight, Y, total, tries, least, state, columns, su
         if low == high:
             continue
         known += 1
-        cut = np.uint8(int(low) + int(_drawn(state) % _U(high - low)))
+        if len(values):
+            own = values[starts[columns[left]] : starts[columns[left] + 1]]
+            share = float(_drawn(state) >> _U(11)) / 2.0**53
+            point = own[low] + share * (own[high] - own[low])
+            first, last = int(low), int(high) - 1
+            while first < last:
+                middle = (first + last + 1) // 2
+                if own[middle] <= point:
+                    first = middle
+                else:
+                    last = middle - 1
+            cut = np.uint8(first)
+        else:
+            cut = np.uint8(int(low) + int(_drawn(state) % _U(high - low)))
         if Y.shape[1] == 1:
             _side_of_one(here[:n], cut, weight, Y, sums)
         else:
@@ -234,7 +247,7 @@ def _summed(weight, Y, total, value):
 
 
 @_fast
-def scatter(codes, rows, weight, Y, tries, least, seed):
+def scatter(codes, rows, weight, Y, tries, least, seed, values, starts):
     """An extremely randomised tree (Geurts, Ernst and Wehenkel, 2006): leaves hold weighted means of targets.
 
     Parameters
@@ -268,7 +281,7 @@ def scatter(codes, rows, weight, Y, tries, least, seed):
         uneven, where, at = _summed(weight[own], Y[own], total, value[node]), -1, 0
         if uneven and total[0] >= 2 * least:
             where, at = _random_cut(
-                codes, order[own], weight[own], Y[own], total, tries, least, state, columns, sums, here
+                codes, order[own], weight[own], Y[own], total, tries, least, state, columns, sums, here, values, starts
             )
         if where >= 0:
             low = _part_targets(
