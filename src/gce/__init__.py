@@ -2,7 +2,7 @@
 
 from gce import datasets, losses, plotting, theory, trackers
 from gce.algorithms import Algorithm, AwayStep, Blended, FrankWolfe, NonlinearGreedy, Pairwise, Step
-from gce.basis import Basis, Neural, Neuron, Pool
+from gce.basis import Basis, Neural, Neuron, Pool, RegressorBasis
 from gce.ensemble import ConvexEnsemble
 from gce.estimators import (
     GCEClassifier,
@@ -51,6 +51,7 @@ __all__ = [
     "OpenLoop",
     "Pairwise",
     "Pool",
+    "RegressorBasis",
     "Step",
     "datasets",
     "load",

@@ -5,8 +5,22 @@ from gce.basis.forest import Forest, ForestAtoms
 from gce.basis.network import Networks
 from gce.basis.neural import Neural, Neuron
 from gce.basis.pool import Pool
+from gce.basis.regressor import RegressorBasis
 from gce.basis.tree import Tree, TreeAtoms
 
-__all__ = ["Atoms", "Basis", "Forest", "ForestAtoms", "Networks", "Neural", "Neuron", "Pool", "Tree", "TreeAtoms", "Zero"]
+__all__ = [
+    "Atoms",
+    "Basis",
+    "Forest",
+    "ForestAtoms",
+    "Networks",
+    "Neural",
+    "Neuron",
+    "Pool",
+    "RegressorBasis",
+    "Tree",
+    "TreeAtoms",
+    "Zero",
+]
 
 BASES: dict[str, Basis] = {"neural": Neural(), "neuron": Neuron(), "tree": Tree(), "forest": Forest()}
