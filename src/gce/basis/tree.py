@@ -63,7 +63,7 @@ class Tree(Coded):
     habit: ClassVar[Habit] = Habit("boosting", calls=500, patience=30)
 
     def __init__(
-        self, leaves: int = 31, depth: int = 64, least: float = 20, l2: float = 1.0, columns: float = 1.0, rows: float = 1.0
+        self, leaves: int = 31, depth: int = 64, least: float = 20, l2: float = 1.0, columns: float = 1.0, rows: float = 1.0, symmetric: bool = False
     ) -> None:
         self.leaves = leaves
         self.depth = depth
@@ -71,6 +71,7 @@ class Tree(Coded):
         self.l2 = l2
         self.columns = columns
         self.rows = rows
+        self.symmetric = symmetric
 
     def _check(self) -> None:
         if self.leaves < 2 or self.depth < 1 or self.least < 0 or self.l2 < 0 or not 0 < self.columns <= 1:
@@ -122,9 +123,11 @@ class Tree(Coded):
         own = H[rows]
         # rows are counted by their share of H, and a row without a slope bends as much as the others do on average
         bend = float(own.sum()) * unit
-        feature, cut, left, value = growing.grow(
-            codes, rows, D, H, columns, bins.widths, self.leaves, self.depth, self.least * unit, self.l2 * bend
-        )
+        how = columns, bins.widths, self.depth, self.least * unit, self.l2 * bend
+        if self.symmetric:
+            feature, cut, left, value = growing.grow_level(codes, rows, D, H, *how)
+        else:
+            feature, cut, left, value = growing.grow(codes, rows, D, H, self.leaves, *how)
         leaf = np.empty(codes.shape[1], np.int32)
         growing.fall(codes, feature, cut, left, leaf)
         return feature, bins.thresholds(feature, cut, left > 0), left, value[:, None], leaf

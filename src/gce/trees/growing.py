@@ -68,7 +68,7 @@ def _part(column, cut, order, slope, bend, spare, spare_slope, spare_bend):
 
 
 @_fast
-def grow(codes, rows, D, H, columns, widths, leaves, depth, least, l2):
+def grow(codes, rows, D, H, leaves, columns, widths, depth, least, l2):
     """A tree that lowers ``sum D u + u^2 H / 2`` greedily, its best leaf split next.
 
     Parameters
@@ -137,6 +137,88 @@ def grow(codes, rows, D, H, columns, widths, leaves, depth, least, l2):
         hists[slot[large]] -= hists[slot[small]]
         for child in (one, two):
             _best_cut(hists[slot[child]], columns, starts, sums[child], least_bend, l2, plan[child])
+    return feature[:nodes], cut[:nodes], left[:nodes], value[:nodes]
+
+
+@_fast
+def _best_level(hists, count, columns, starts, sums, least, l2, score):
+    """The one cut for all nodes of a level that lowers the quadratic model most: place among the columns, code."""
+    best, where, at = 0.0, -1, 0
+    for c in range(len(columns)):
+        width = starts[c + 1] - starts[c] - 1
+        score[:width] = 0.0
+        for node in range(count):
+            G, H = sums[node, 0], sums[node, 1]
+            if H < 2 * least:
+                continue
+            whole, left, bend = G * G / (H + l2), 0.0, 0.0
+            for b in range(width):
+                left += hists[node, starts[c] + b, 0]
+                bend += hists[node, starts[c] + b, 1]
+                if bend < least:
+                    continue
+                rest = H - bend
+                if rest < least:
+                    break
+                right = G - left
+                score[b] += left * left / (bend + l2) + right * right / (rest + l2) - whole
+        for b in range(width):
+            # sums round: of cuts as good as each other the first is taken
+            if score[b] > best * (1 + 1e-9):
+                best, where, at = score[b], c, b
+    return where, at
+
+
+@_fast
+def grow_level(codes, rows, D, H, columns, widths, depth, least, l2):
+    """A symmetric tree: one cut for all nodes of a level.
+
+    Parameters, and what is returned, are those of :func:`grow`, but for the number of leaves, two to the ``depth``.
+    """
+    n, most = len(rows), 1 << depth
+    starts = np.zeros(len(columns) + 1, np.int64)
+    for c in range(len(columns)):
+        starts[c + 1] = starts[c] + widths[columns[c]]
+    hists, score = np.empty((most // 2, starts[-1], 2)), np.empty(256)
+    order, slope, bend = rows.copy(), D[rows], H[rows]
+    spare, spare_slope, spare_bend = np.empty_like(order), np.empty(n), np.empty(n)
+    first, sums, halves = np.zeros(most + 1, np.int64), np.zeros((most, 2)), np.zeros((most, 2))
+    bounds = np.zeros(most + 1, np.int64)
+    feature, cut, left = np.zeros(2 * most - 1, np.int32), np.zeros(2 * most - 1, np.int32), np.zeros(2 * most - 1, np.int32)
+    value = np.zeros(2 * most - 1)
+    sums[0, 0], sums[0, 1], first[1] = slope.sum(), bend.sum(), n
+    least_bend, count, node = least * sums[0, 1], 1, 0
+    _fill(hists[0], codes, order, slope, bend, columns, starts)
+    while count < most:
+        c, at = _best_level(hists, count, columns, starts, sums, least_bend, l2, score)
+        if c < 0:
+            break
+        column, last = codes[columns[c]], 2 * count == most
+        for leaf in range(count):
+            own = slice(first[leaf], first[leaf + 1])
+            low = _part(column, at, order[own], slope[own], bend[own], spare, spare_slope, spare_bend)
+            bounds[2 * leaf], bounds[2 * leaf + 1] = first[leaf], first[leaf] + low
+            halves[2 * leaf] = 0.0
+            for b in range(starts[c], starts[c] + at + 1):
+                halves[2 * leaf] += hists[leaf, b]
+            halves[2 * leaf + 1] = sums[leaf] - halves[2 * leaf]
+            feature[node + leaf], cut[node + leaf], left[node + leaf] = columns[c], at, node + count + 2 * leaf
+        bounds[2 * count] = n
+        # from the last leaf on, so that no histogram is overwritten before it is used
+        for leaf in range(count - 1, -1, -1):
+            if last:
+                break
+            one, two = 2 * leaf, 2 * leaf + 1
+            small = one if bounds[one + 1] - bounds[one] <= bounds[two + 1] - bounds[two] else two
+            large, part = one + two - small, slice(bounds[small], bounds[small + 1])
+            kept = hists[leaf].copy()
+            _fill(hists[small], codes, order[part], slope[part], bend[part], columns, starts)
+            hists[large] = kept - hists[small]
+        node, count = node + count, 2 * count
+        first[: count + 1], sums[:count] = bounds[: count + 1], halves[:count]
+    for leaf in range(count):
+        value[node + leaf] = -sums[leaf, 0] / (sums[leaf, 1] + l2) if first[leaf + 1] > first[leaf] else 0.0
+    nodes = node + count
     return feature[:nodes], cut[:nodes], left[:nodes], value[:nodes]
 
 
