@@ -23,6 +23,8 @@ from gce.memory import CACHE_BYTES
 from gce.rows import Inputs
 
 _BLOCK_BYTES = 2**28
+#: How far a sum of weights may be from 1.
+_DRIFT = 1e-14
 
 
 @dataclass(frozen=True)
@@ -351,8 +353,9 @@ class ActiveSet:
         weights = (self.weights + size[:, None] * moves).clamp_(min=0)
         dropped = torch.zeros_like(weights, dtype=torch.bool).scatter_(1, go.away.clamp(min=0)[:, None], full[:, None])
         weights.masked_fill_(dropped & (go.toward != go.away)[:, None], 0.0)
-        # the sum stays 1 to rounding however many steps are taken
-        self.weights = weights / weights.sum(1, keepdim=True)
+        # the sum stays 1 to rounding however many steps are taken; a weight that no step moved keeps its bits
+        total = weights.sum(1, keepdim=True)
+        self.weights = torch.where((total - 1).abs() > _DRIFT, weights / total, weights)
         # without a cache the sum would cost an evaluation of every atom: the predictions move with the weights
         self.pred = self.combine(self.weights) if self._cache is not None else self.pred + size[:, None] * delta
         self._delta = None, self.X.new_empty(0)

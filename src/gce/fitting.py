@@ -184,7 +184,11 @@ class Fit:
         ``standing`` is how an earlier run's active set stood after the last round; ``keep`` is told every round's news,
         with the active set as the next round will find it.
         """
-        self.bound, self.at_best = problem.bound.cpu(), None
+        bound = problem.bound.cpu()
+        # atoms of an earlier run keep to its hull
+        self.bound = bound if self.bound is None else torch.maximum(self.bound, bound)
+        if standing is None:
+            self.at_best = None
         open_ = [m for m in range(self.members) if m not in self._finished and self._calls[m] < max_calls]
         if not open_ or self.rounds >= max_iter:
             return

@@ -100,7 +100,7 @@ class MixedFit:
         HeldOut
             What the mixed members say of the rows that they held out.
         """
-        began = time.perf_counter()
+        began, self.closing = time.perf_counter(), None
         before = self.history[-1]["seconds"]
         preds = {name: _at_best(fit, problem) for name, fit in self.fits.items()}
         gap = 0.0
@@ -124,9 +124,18 @@ class MixedFit:
         }
         if problem.held_out.any():
             columns["validation"] = problem.held_out_loss(pred, everyone).tolist()
+        return self.entry(columns, seconds)
+
+    def entry(self, columns: dict[str, list[float]], seconds: float) -> dict[str, Any]:
+        """The last entry of a history, given what it says of each member."""
         means = {name: sum(column) / self.members for name, column in columns.items()}
-        entry = {"t": self.rounds + 1, "seconds": seconds, "validation": None, **means}
-        return {**entry, "running": everyone, "members": columns, "family": "all"}
+        entry = {
+            "t": 1 + sum(fit.rounds for fit in self.fits.values()),
+            "seconds": seconds,
+            "validation": None,
+            **means,
+        }
+        return {**entry, "running": list(range(self.members)), "members": columns, "family": "all"}
 
     def ensemble(self, offset: Tensor) -> ConvexEnsemble:
         """All families, each times its share."""

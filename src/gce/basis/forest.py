@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gce import native
-from gce.basis.base import Atoms, Habit
-from gce.basis.tree import Coded, Grown, dense
+from gce.basis.base import Habit
+from gce.basis.planted import Planted, dense, within
+from gce.basis.tree import Coded, Grown
 from gce.losses import CrossEntropy, Logistic, Loss
 from gce.objectives import Joint, Objective
+from gce.parts import Parts
 from gce.rows import Inputs
 from gce.streams import RoundStreams
 from gce.trees import Bins, Grove
@@ -24,7 +26,7 @@ from gce.trees import Bins, Grove
 Link = Literal["identity", "logit", "log"]
 
 #: The share of a forest's answer that is taken from the classes' frequencies: no class has a probability of 0.
-_DOUBT = 0.01
+DOUBT = 0.01
 
 
 class Forest(Coded):
@@ -72,7 +74,8 @@ class Forest(Coded):
         offset, reach = risk.offset.cpu(), objective.bound.cpu()
         if link != "identity":
             # the farthest a score can be from the offset
-            reach = offset.abs() + abs(math.log(_DOUBT)) + offset.exp().sum().log().abs() + 1
+            farthest = offset.abs() + abs(math.log(DOUBT)) + offset.exp().sum().log().abs() + 1
+            reach = torch.minimum(farthest, reach)
         return ForestAtoms(grove, offset, reach, self.trees, link).to(objective.bound.device)
 
     def _tries(self, d: int, link: Link) -> int:
@@ -108,7 +111,7 @@ def _grown(
     return feature, bins.thresholds(feature, cut, left > 0), left, value
 
 
-class ForestAtoms(Atoms):
+class ForestAtoms(Planted):
     """Frozen forests: an atom is the average of its trees, seen through a link and measured from the offset.
 
     Parameters
@@ -123,42 +126,72 @@ class ForestAtoms(Atoms):
     """
 
     offset: Tensor
-    bound: Tensor
 
     def __init__(self, grove: Grove, offset: Tensor, bound: Tensor, trees: int, link: Link) -> None:
-        super().__init__()
+        super().__init__(grove, bound)
         self.trees, self.link = trees, link
-        for name, value in {**vars(grove), "offset": offset, "bound": bound}.items():
-            self.register_buffer(name, value)
-
-    @property
-    def grove(self) -> Grove:
-        return Grove(*(self.get_buffer(name) for name in ("size", "feature", "threshold", "left", "value")))
+        self.register_buffer("offset", offset)
 
     @property
     def foreign(self) -> str | None:
         return None if type(self) is ForestAtoms else super().foreign
 
+    def stored(self) -> Parts:
+        parts = Parts({"trees": self.trees, "link": self.link}, {"offset": self.offset, "bound": self.bound})
+        parts.add("grove", self.grove.stored())
+        return parts
+
+    @classmethod
+    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> ForestAtoms:
+        k, trees, link = len(bound), parts.integer("trees", 1), parts.choice("link", get_args(Link))
+        grove = Grove.restored(parts.within("grove"), inputs, k, torch.float32)
+        own, offset = parts.finite("bound", k), parts.finite("offset", k)
+        if len(grove) % trees:
+            raise ValueError(f"{len(grove)} trees are no forests of {trees}")
+        if not within(own, bound):
+            raise ValueError("the forests can leave the ensemble's bound")
+        if link == "logit" and k > 1:
+            raise ValueError("the link of two classes stands before several outputs")
+        atoms = cls(grove, offset, own, trees, link)
+        sound = bool(((grove.value >= 0) & (grove.value <= 1)).all()) and bool((atoms.prior > 0).all())
+        if link != "identity" and not sound:
+            raise ValueError("the forests' means are no probabilities")
+        return atoms
+
     @property
     def form(self) -> tuple[object, ...]:
-        return type(self), self.trees, self.link
+        return type(self), self.trees, self.link, *self.offset.tolist(), *self.bound.tolist()
 
     def __len__(self) -> int:
         return len(self.get_buffer("size")) // self.trees
 
+    @property
+    def prior(self) -> Tensor:
+        """The share of every probability that is the offset's, ``(k,)``."""
+        return DOUBT * (torch.sigmoid(self.offset) if self.link == "logit" else torch.softmax(self.offset, 0))
+
     def forward(self, X: Inputs) -> Tensor:
         grove = self.grove
         each = torch.full((len(grove), grove.outputs), 1 / self.trees, dtype=torch.float64, device=self.offset.device)
-        mean = grove.summed(dense(X), each, self.trees)
+        mean = grove.summed(dense(X), each, torch.arange(len(grove)) // self.trees, len(self))
+        return (self._scores(mean) - self.offset).clamp(-self.bound, self.bound)
+
+    def _scores(self, mean: Tensor) -> Tensor:
+        """Scores of means of targets."""
+        if self.link == "identity":
+            return mean
+        p = (1 - DOUBT) * mean + self.prior
         if self.link == "logit":
-            p = (1 - _DOUBT) * mean + _DOUBT * torch.sigmoid(self.offset)
-            scores = torch.log(p) - torch.log1p(-p)
-        elif self.link == "log":
-            scores = torch.log((1 - _DOUBT) * mean + _DOUBT * torch.softmax(self.offset, 0))
-            scores = scores - scores.mean(-1, keepdim=True)
-        else:
-            scores = mean
-        return (scores - self.offset).clamp(-self.bound, self.bound)
+            return torch.log(p) - torch.log1p(-p)
+        scores = torch.log(p)
+        return scores - scores.mean(-1, keepdim=True)
+
+    def mix(self, X: Inputs, weights: Tensor) -> Tensor:
+        total = torch.zeros(len(X), len(self.bound), dtype=torch.float64, device=X.device)
+        # atom by atom: sums of several would be ordered by the number of rows
+        for weight, out in zip(weights, self(X), strict=True):
+            total += weight * out
+        return total
 
     def select(self, index: Tensor) -> Self:
         trees = (index[:, None] * self.trees + torch.arange(self.trees, device=index.device)).flatten()

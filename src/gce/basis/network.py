@@ -331,7 +331,7 @@ class Networks(Atoms):
     def form(self) -> tuple[object, ...]:
         shapes = tuple(tuple(p.shape[1:]) for p in self.parameters_)
         kind = type(self.architecture), tuple(vars(self.architecture).items())
-        return type(self), kind, shapes, self.parameters_[0].dtype, self.models
+        return type(self), kind, shapes, self.parameters_[0].dtype, self.models, *self.bound.tolist()
 
     def __len__(self) -> int:
         return len(self.parameters_[0]) // self.models
@@ -382,3 +382,6 @@ class Networks(Atoms):
         first = parts[0]
         columns = zip(*(part.parameters_ for part in parts), strict=True)
         return cls(first.architecture, [torch.cat(column) for column in columns], first.bound, first.models)
+
+    def scaled(self, factor: float) -> Self:
+        return type(self)(self.architecture, self.parameters_, factor * self.bound, self.models)

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gce import native
-from gce.basis.base import Atoms, Basis, Habit
+from gce.basis.base import Basis, Habit
+from gce.basis.planted import Planted, dense, within
 from gce.objectives import Model, Objective
+from gce.parts import Parts
 from gce.rows import Inputs
 from gce.streams import RoundStreams
 from gce.trees import Bins, Grove
@@ -159,7 +161,7 @@ class Tree(Coded):
         return atoms
 
 
-class TreeAtoms(Atoms):
+class TreeAtoms(Planted):
     """Frozen trees: an atom is ``k`` of them, one an output, with leaves in units of the bound.
 
     Parameters
@@ -169,23 +171,28 @@ class TreeAtoms(Atoms):
     bound : Tensor of shape (k,)
     """
 
-    bound: Tensor
-    #: The rows of a fit, and the outputs there ``(A, N, k)``, while it runs.
-    known: tuple[Inputs, Tensor] | None = None
-
-    def __init__(self, grove: Grove, bound: Tensor) -> None:
-        super().__init__()
-        for name, value in vars(grove).items():
-            self.register_buffer(name, value)
-        self.register_buffer("bound", bound)
-
-    @property
-    def grove(self) -> Grove:
-        return Grove(*(self.get_buffer(name) for name in ("size", "feature", "threshold", "left", "value")))
-
     @property
     def foreign(self) -> str | None:
         return None if type(self) is TreeAtoms else super().foreign
+
+    def stored(self) -> Parts:
+        parts = Parts({}, {"bound": self.bound})
+        parts.add("grove", self.grove.stored())
+        return parts
+
+    @classmethod
+    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> TreeAtoms:
+        grove = Grove.restored(parts.within("grove"), inputs, 1, torch.float64)
+        own = parts.finite("bound", len(bound))
+        if len(grove) % len(bound):
+            raise ValueError(f"{len(grove)} trees cannot be divided among {len(bound)} outputs")
+        if not within(own, bound) or grove.value.abs().max() > 1:
+            raise ValueError("the trees can leave the ensemble's bound")
+        return cls(grove, own)
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        return type(self), *self.bound.tolist()
 
     def __len__(self) -> int:
         return len(self.get_buffer("size")) // len(self.bound)
@@ -193,16 +200,14 @@ class TreeAtoms(Atoms):
     def forward(self, X: Inputs) -> Tensor:
         if self.known is not None and self.known[0] is X:
             return self.known[1]
-        k = len(self.bound)
         each = self.bound.repeat(len(self))[:, None]
-        outs = self.grove.summed(dense(X), each, 1)[..., 0]
-        return outs.view(len(self), k, len(X)).transpose(1, 2)
+        outs = self.grove.summed(dense(X), each, torch.arange(len(each)), len(each))
+        return outs.view(len(self), len(self.bound), len(X)).transpose(1, 2)
 
     def mix(self, X: Inputs, weights: Tensor) -> Tensor:
         k = len(self.bound)
-        each = (weights * self.bound).expand(len(self), k).reshape(-1)
-        by_output = torch.arange(len(each), device=each.device).view(-1, k).T.reshape(-1)
-        return self.grove.select(by_output).summed(dense(X), each[by_output][:, None], len(self))[..., 0].T
+        each = (weights * self.bound).expand(len(self), k).reshape(-1, 1)
+        return self.grove.summed(dense(X), each, torch.arange(len(each)) % k, k)[..., 0].T
 
     def select(self, index: Tensor) -> Self:
         k = len(self.bound)
@@ -215,10 +220,3 @@ class TreeAtoms(Atoms):
 
     def scaled(self, factor: float) -> Self:
         return type(self)(self.grove, factor * self.bound)
-
-
-def dense(X: Inputs) -> Tensor:
-    """Rows that trees can take."""
-    if not isinstance(X, Tensor):
-        raise ValueError("trees take dense rows, got sparse ones: give X.toarray()")
-    return X

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-FORMAT, VERSION = "gce", 1
+FORMAT, VERSION = "gce", 2
 #: Ends the names of files that are being written.
 TEMPORARY = ".tmp"
 
@@ -36,7 +36,7 @@ _MOST_TENSORS = 10_000
 #: The only key of safetensors' own metadata; a second one would escape the checksum.
 _KEY = "gce"
 #: No booleans: their bytes may be altered without altering them.
-_DTYPES = ("F64", "F32", "I64", "U8")
+_DTYPES = ("F64", "F32", "I64", "I32", "U8")
 
 ADVICE = "get the file again or write it anew"
 
@@ -69,7 +69,7 @@ def write(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, Tenso
     meta : dict
         JSON values, none of them an infinite or missing number.
     tensors : dict of Tensor
-        Of type float64, float32, int64 or uint8, on any device.
+        Of type float64, float32, int64, int32 or uint8, on any device.
     """
     # copies: tensors in a file must not share memory
     ready = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}

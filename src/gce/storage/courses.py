@@ -12,9 +12,10 @@ from gce.basis import stored
 from gce.basis.base import Atoms
 from gce.fitting import Round
 from gce.parts import Parts
+from gce.storage import paths
 
 #: What rounds may say of each member.
-_COLUMNS = ("risk", "gap", "gap_lower", "size", "atoms", "validation")
+COLUMNS = ("risk", "gap", "gap_lower", "size", "atoms", "validation")
 #: How far sums of weights may be from 1 by rounding.
 ROUNDING = 1e-6
 
@@ -25,7 +26,7 @@ def store(course: Sequence[Round], members: int) -> Parts:
     def table(dtype: torch.dtype, fill: float = 0) -> Tensor:
         return torch.full((len(course), members), fill, dtype=dtype)
 
-    names = [name for name in _COLUMNS if any(name in news.columns for news in course)]
+    names = [name for name in COLUMNS if any(name in news.columns for news in course)]
     columns = {name: table(torch.float64) for name in names}
     running, finished = table(torch.uint8), table(torch.uint8)
     calls, promise, place = table(torch.int64), table(torch.float64), table(torch.int64, -1)
@@ -48,10 +49,10 @@ def store(course: Sequence[Round], members: int) -> Parts:
         "added": added,
         "noted": torch.tensor([[name in news.columns for name in names] for news in course], dtype=torch.uint8),
         "seconds": torch.tensor([news.seconds for news in course], dtype=torch.float64),
-        "weights": torch.cat([news.weights.flatten(0, 1) for news in course]),
         **{f"columns.{name}": column for name, column in columns.items()},
     }
     parts = Parts({"first": course[0].t, "rounds": len(course), "columns": names}, tensors)
+    parts.add("path", paths.store([(news.members, news.weights) for news in course]))
     parts.add("atoms", stored.store(atoms))
     return parts
 
@@ -68,19 +69,18 @@ def restore(parts: Parts, members: int, known: int, inputs: int, bound: Tensor) 
     promise, seconds = parts.tensor("promise", rounds, members), parts.finite("seconds", rounds)
     atoms = _unstacked(parts, rounds, members, inputs, bound)
     slots = known + torch.tensor([some is not None for some in atoms]).cumsum(0)
-    rows = running.sum(1) * slots
-    weights = parts.finite("weights", int(rows.sum()), None)
+    everyone = [own.nonzero().flatten().tolist() for own in running]
+    path = paths.restore(parts, everyone, slots.tolist())
     columns = _columns(parts, rounds, members)
     course = []
-    for i, (own, some) in enumerate(zip(weights.split(rows.tolist()), atoms, strict=True)):
-        who = running[i].nonzero().flatten().tolist()
+    for i, (who, own, some) in enumerate(zip(everyone, path, atoms, strict=True)):
         course.append(
             Round(
                 t=first + i,
                 seconds=float(seconds[i]),
                 members=who,
                 columns={name: column[i, who].tolist() for name, column in columns[i].items()},
-                weights=own.reshape(len(who), int(slots[i]), -1).clone(),
+                weights=own,
                 calls=calls[i, who].tolist(),
                 promise=promise[i, who].tolist(),
                 finished=finished[i].nonzero().flatten().tolist(),
@@ -168,7 +168,7 @@ def _unstacked(parts: Parts, rounds: int, members: int, inputs: int, bound: Tens
 def _columns(parts: Parts, rounds: int, members: int) -> list[dict[str, Tensor]]:
     """The columns that each round has."""
     names = parts.words("columns")
-    if not set(names) <= set(_COLUMNS):
+    if not set(names) <= set(COLUMNS):
         raise ValueError("the history has columns that no fit writes")
     noted = parts.mask("noted", rounds, len(names)).tolist()
     columns = {name: parts.tensor(f"columns.{name}", rounds, members) for name in names}

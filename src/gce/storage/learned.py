@@ -12,25 +12,42 @@ from gce.basis.base import Atoms
 from gce.callbacks import EarlyStopping
 from gce.ensemble import ConvexEnsemble
 from gce.fitting import Fit
+from gce.mixing import MixedFit
 from gce.parts import Parts
 from gce.storage import courses
 from gce.storage.courses import ROUNDING
 
+#: Families in a file: more than a user would name are refused before they cost anything.
+_MOST_FAMILIES = 1000
+
 
 def store_fit(fit: Fit) -> Parts:
     """A fit whose atoms are not foreign."""
-    parts = Parts({"members": fit.members})
+    assert fit.bound is not None
+    parts = Parts({"members": fit.members, "roomy": fit.roomy}, {"bound": fit.bound})
     parts.add("course", courses.store(fit.course, fit.members))
     return parts
 
 
 def restore_fit(parts: Parts, inputs: int, bound: Tensor) -> Fit:
-    """A fit as it stood after its last round; its limits are set by whoever goes on with it."""
+    """A fit as it stood after its last round; its limits are set by whoever goes on with it.
+
+    Parameters
+    ----------
+    parts : Parts
+    inputs : int
+    bound : Tensor of shape (k,)
+        The ensemble's, which is also the fit's own in files of version 1.
+    """
     members, course = parts.integer("members", 1), parts.within("course")
     # before anything of that length is made, a tensor of it is asked for
     course.mask("running", None, members)
     fit = Fit(members, EarlyStopping(None, 0.0))
-    rounds = courses.restore(course, members, 1, inputs, bound)
+    fit.bound = parts.tensor("bound", len(bound)) if "roomy" in parts.meta else bound
+    fit.roomy = "roomy" in parts.meta and parts.flag("roomy")
+    if not (fit.bound > 0).all():
+        raise ValueError("a bound must be positive")
+    rounds = courses.restore(course, members, 1, inputs, fit.bound)
     sequel = courses.Sequel(members, len(bound))
     for news in rounds:
         sequel.check(news)
@@ -38,6 +55,39 @@ def restore_fit(parts: Parts, inputs: int, bound: Tensor) -> Fit:
     if fit.stopping.best_round.keys() != set(range(members)):
         raise ValueError("a member has no best round")
     return fit
+
+
+def store_mixed(mixed: MixedFit) -> Parts:
+    """Fits of several families whose atoms are not foreign, with their shares and their last entry."""
+    assert mixed.closing is not None
+    said, shares = mixed.closing["members"], list(mixed.shares.values())
+    parts = Parts(
+        {"families": list(mixed.fits), "columns": list(said), "seconds": mixed.closing["seconds"]},
+        {"shares": torch.tensor(shares, dtype=torch.float64)},
+    )
+    parts.tensors |= {f"columns.{name}": torch.tensor(column, dtype=torch.float64) for name, column in said.items()}
+    for i, fit in enumerate(mixed.fits.values()):
+        parts.add(str(i), store_fit(fit))
+    return parts
+
+
+def restore_mixed(parts: Parts, inputs: int, bound: Tensor) -> MixedFit:
+    """Fits of several families, as they stood after their last rounds."""
+    families, names = parts.words("families"), parts.words("columns")
+    if not 1 < len(families) == len(set(families)) <= _MOST_FAMILIES:
+        raise ValueError("the families must be some, and have names that differ")
+    mixed = MixedFit({name: restore_fit(parts.within(str(i)), inputs, bound) for i, name in enumerate(families)})
+    shares = parts.finite("shares", len(families))
+    if (shares < 0).any() or float(shares.sum()) > 1 + ROUNDING:
+        raise ValueError("the families' shares are not on the simplex")
+    if any(fit.members != mixed.members for fit in mixed.fits.values()):
+        raise ValueError("the families are of different members")
+    if not {"risk"} <= set(names) <= set(courses.COLUMNS):
+        raise ValueError("the history has columns that no fit writes")
+    mixed.shares = dict(zip(families, shares.tolist(), strict=True))
+    said = {name: parts.tensor(f"columns.{name}", mixed.members).tolist() for name in names}
+    mixed.closing = mixed.entry(said, parts.number("seconds", 0))
+    return mixed
 
 
 def store_ensemble(ensemble: ConvexEnsemble) -> Parts:

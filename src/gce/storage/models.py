@@ -18,6 +18,8 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from gce.basis.stored import first_foreign
+from gce.fitting import Fit
+from gce.mixing import MixedFit
 from gce.parts import Parts
 from gce.storage import attributes, container, learned, values
 
@@ -54,6 +56,8 @@ def save(model: Any, path: str | Path) -> None:
     parts.meta["written"] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "versions": _versions()}
     if fit is None:
         parts.add("ensemble", learned.store_ensemble(model.ensemble_))
+    elif isinstance(fit, MixedFit):
+        parts.add("mixed", learned.store_mixed(fit))
     else:
         parts.add("fit", learned.store_fit(fit))
     if fit is None and hasattr(model, "history_"):
@@ -79,10 +83,17 @@ def restored(parts: Parts, kinds: Mapping[str, type[Any]], device: torch.device)
         model.ensemble_.to(device)
         return model
     if hasattr(model, "staged_predict"):
-        fit = model._fit = learned.restore_fit(parts.within("fit"), inputs, bound)
+        mixed = "mixed" in parts.meta
+        fit: Fit | MixedFit = (
+            learned.restore_mixed(parts.within("mixed"), inputs, bound)
+            if mixed
+            else learned.restore_fit(parts.within("fit"), inputs, bound)
+        )
         for atoms in fit.atoms:
             atoms.to(device)
-        model.ensemble_, model.history_ = fit.ensemble(offset.to(device), bound.to(device)), fit.history
+        model._fit, model.ensemble_, model.history_ = fit, fit.ensemble(offset.to(device)), fit.history
+        if not torch.equal(model.ensemble_.bound.cpu(), bound):
+            raise ValueError("the ensemble's bound is another one than that of its atoms and weights")
     else:
         model.ensemble_ = learned.restore_ensemble(parts.within("ensemble"), inputs, offset, bound).to(device)
         model.history_ = learned.restore_history(parts.within("history"))

@@ -7,13 +7,14 @@ place of the left one says all: ``left[node]`` and ``left[node] + 1``, 0 for a l
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-_fast = njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
+from gce.native import jit
+
+_fast = jit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
 _U = np.uint64
 _0, _1 = _U(0), _U(1)
-_summing = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
-_inline = njit(cache=True, nogil=True, error_model="numpy", boundscheck=False, inline="always")
+_summing = jit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
+_inline = jit(cache=True, nogil=True, error_model="numpy", boundscheck=False, inline="always")
 
 
 @_fast
