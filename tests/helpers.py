@@ -10,6 +10,7 @@ from gce.losses import CrossEntropy, Logistic, Power, PseudoHuber, Quantile, Squ
 from gce.objectives import Linear
 from gce.risk import Risk
 from gce.streams import Streams
+from gce.trees import Grove
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 LOSSES = {
@@ -67,3 +68,22 @@ def oracle_problem(architecture, n, d, k, members, dtype=torch.float64):
     streams = [torch.Generator().manual_seed(m) for m in range(members)]
     start = [architecture.start(d, k, stream, dtype) for stream in streams]
     return X, objective, [torch.stack(column) for column in zip(*start, strict=True)]
+
+
+def random_grove(rng, inputs, outputs, trees, dtype=torch.float64, most=90):
+    """Trees of all shapes, from a root alone to more leaves than a mask has bits, with values in [-1, 1]."""
+
+    def tree():
+        leaves = int(rng.integers(1, 4) if rng.random() < 0.5 else rng.integers(4, most))
+        left, ends = np.zeros(2 * leaves - 1, np.int32), [0]
+        for nodes in range(1, 2 * leaves - 1, 2):
+            # some trees are chains
+            node = ends.pop(-1 if leaves % 3 == 0 else int(rng.integers(len(ends))))
+            left[node], ends = nodes, [*ends, nodes, nodes + 1]
+        size = len(left)
+        # a coarse grid, so that rows fall right onto thresholds
+        threshold = rng.integers(-6, 7, size) / 2
+        value = rng.uniform(-1, 1, (size, outputs))
+        return rng.integers(0, inputs, size).astype(np.int32), threshold, left, value
+
+    return Grove.of([tree() for _ in range(trees)], dtype)

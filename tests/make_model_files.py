@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 import gce
+from gce.basis import Forest, Tree
 from gce.storage.container import VERSION
 
 FOLDER = Path(__file__).with_name("files")
@@ -39,6 +40,10 @@ def models():
     yield "gce_float32", gce.GCERegressor(basis=separate, **greedy), X, np.column_stack([number, -number])
     yield "gce_classifier", gce.GCEClassifier(basis=gce.Neural(**NET), class_weight="balanced", **greedy), X, label
     yield "gce_classifier_two", gce.GCEClassifier(basis=gce.Neuron(max_epochs=15), **greedy), X, label == "owl"
+    tree, forest = Tree(leaves=4, least=3), Forest(trees=3)
+    yield "gce_trees", gce.GCERegressor(basis=tree, **{**greedy, "max_atoms": 8}), X, np.column_stack([number, -number])
+    yield "gce_forest", gce.GCEClassifier(basis=forest, **greedy), X, label
+    yield "gce_mixed", gce.GCEClassifier(basis=[tree, forest, gce.Neural(**NET)], **greedy), X, label == "owl"
     yield "ngce_regressor", gce.NGCERegressor(n_atoms=2, loss=gce.losses.Quantile(0.8), **at_once), X, number
     yield "nn_classifier", gce.NNClassifier(cv=2, **at_once), X, label
 

@@ -23,6 +23,8 @@ import numpy as np
 import torch
 
 import gce
+from gce.basis import Forest, Tree, TreeAtoms
+from gce.mixing import MixedFit
 from gce.storage import container
 
 FOLDER = Path(sys.argv[1])
@@ -41,6 +43,9 @@ def fitted():
     at_once = {"hidden": 2, "max_epochs": 2, "random_state": 0}
     yield gce.GCERegressor(basis=gce.Neural(**basis, shared=False), **greedy).fit(X, many)
     yield gce.GCEClassifier(basis=gce.Neural(**basis, batch_size=16), **greedy).fit(X, three)
+    trees = {"tree": Tree(leaves=4, least=2), "forest": Forest(trees=3)}
+    yield gce.GCERegressor(basis=trees["tree"], **{**greedy, "max_atoms": 12}).fit(X, many)
+    yield gce.GCEClassifier(basis=trees, **greedy).fit(X, three)
     yield gce.NGCERegressor(n_atoms=2, cv=2, **at_once).fit(X, many)
     yield gce.NGCERegressor(n_atoms=2, cv=2, **at_once).fit(X, many).reweight(X, many)
     yield gce.NNClassifier(**at_once).fit(X, three)
@@ -377,31 +382,38 @@ def zeros_without_end(meta, tensors):
     tensors["fit.course.added"][-1] = torch.tensor([1, 2**31])
 
 
+def weights(change):
+    """All weights of a course, or those that its rounds moved."""
+
+    def edit(meta, tensors):
+        (name,) = {"fit.course.path.weights", "fit.course.path.moved"} & tensors.keys()
+        tensors[name] = change(tensors[name].clone())
+
+    return edit
+
+
+def grove(name, *changes):
+    """Edits of one tensor of a fit's trees."""
+    return [tensor(f"{STACK}.grove.{name}", change) for change in changes]
+
+
 FIT = [
     without("fit"),
     zeros_without_end,
     put("fit", "course", "atoms", "kinds", value=["networks"] * 1001),
     *(put("fit", "members", value=value) for value in (10**9, 3, 1, 0, -1, "2")),
     *(put("fit", "course", "rounds", value=value) for value in (10**9, 1, 0, 2.0)),
+    put("fit", "roomy", value=1),
+    *(tensor("fit.bound", change) for change in (filled(1e-9), filled(0.0), filled(NAN), lambda t: t[:0])),
+    without("fit", "course", "path"),
     *(put("fit", "course", "first", value=value) for value in (2, 0)),
     put("fit", "course", "columns", value=["risk", "__class__"]),
     put("fit", "course", "columns", value=[]),
     put("fit", "course", "columns", value={"risk": 1}),
     put("fit", "course", "atoms", value={}),
     *(put("fit", "course", "atoms", "kinds", value=value) for value in ([], ["zero"], ["os.system"], ["Networks"], 3)),
-    *(put(*NET, "architecture", value=value) for value in ("neuron", "TwoLayer", None)),
-    *(put(*NET, "activation", value=value) for value in ("sigmoid", "__class__", 1)),
-    put(*NET, "output", value="identity"),
-    *(put(*NET, "hidden", value=value) for value in (10**9, 3, 0, 2.0)),
-    *(put(*NET, "models", value=value) for value in (10**9, 0, "1")),
-    put(*NET, "precision", value="float16"),
-    put(*NET, "gain", value="big"),
-    *(tensor(f"{STACK}.p0", change) for change in (filled(NAN), filled(INF), lambda t: t[:-1], other_precision)),
-    tensor(f"{STACK}.p2", lambda t: t[:-1]),
-    tensor(f"{STACK}.p3", lambda t: t.long()),
-    *(tensor(f"{STACK}.bound", change) for change in (filled(1e9), filled(0.0), filled(NAN), lambda t: t[:0])),
     *(
-        tensor("fit.course.weights", change)
+        weights(change)
         for change in (
             lambda t: t * 2,
             lambda t: -t,
@@ -425,7 +437,68 @@ FIT = [
     tensor("fit.course.columns.validation", lambda t: torch.full_like(t, NAN)),
     *(
         without_tensor(f"fit.course.{name}")
-        for name in ("weights", "running", "place", "added", "seconds", "noted", "columns.risk", "atoms.0.p1")
+        for name in ("running", "place", "added", "seconds", "noted", "columns.risk", "atoms.0.bound")
+    ),
+]
+NETWORKS = [
+    *(put(*NET, "architecture", value=value) for value in ("neuron", "TwoLayer", None)),
+    *(put(*NET, "activation", value=value) for value in ("sigmoid", "__class__", 1)),
+    put(*NET, "output", value="identity"),
+    *(put(*NET, "hidden", value=value) for value in (10**9, 3, 0, 2.0)),
+    *(put(*NET, "models", value=value) for value in (10**9, 0, "1")),
+    put(*NET, "precision", value="float16"),
+    put(*NET, "gain", value="big"),
+    *(tensor(f"{STACK}.p0", change) for change in (filled(NAN), filled(INF), lambda t: t[:-1], other_precision)),
+    tensor(f"{STACK}.p2", lambda t: t[:-1]),
+    tensor(f"{STACK}.p3", lambda t: t.long()),
+    *(tensor(f"{STACK}.bound", change) for change in (filled(1e9), filled(0.0), filled(NAN), lambda t: t[:0])),
+    without_tensor(f"{STACK}.p1"),
+]
+MOVES = [
+    *(put("fit", "course", "path", "blocks", value=value) for value in (0, 2, 2**31, "1")),
+    *(tensor("fit.course.path.counts", change) for change in (filled(-1), filled(3), filled(2**62), lambda t: t[:-1])),
+    *(tensor("fit.course.path.places", change) for change in (filled(-1), filled(99), filled(2**62), lambda t: t[:-1])),
+    *(without_tensor(f"fit.course.path.{name}") for name in ("counts", "places", "moved")),
+]
+TREES = [
+    *grove("size", filled(0), filled(-1), filled(2**62), lambda t: t[:-1], lambda t: t[:0], lambda t: t.int()),
+    *grove("inner", filled(0), filled(2), lambda t: 1 - t, lambda t: t[:-1], lambda t: t.roll(1)),
+    *grove("feature", filled(3), filled(-1), filled(2**31 - 1), lambda t: t.long(), lambda t: t[:-1]),
+    *grove("threshold", filled(NAN), filled(INF), lambda t: t.float(), lambda t: t[:-1]),
+    # its own child, its parent's, another tree's, far away
+    *grove("left", filled(0), filled(-1), filled(2), filled(10**6), filled(2**31 - 1), lambda t: t.roll(1)),
+    *grove("value", filled(1.5), filled(-1.5), filled(NAN), lambda t: t.float(), lambda t: t[:-1], lambda t: t[:, 0]),
+    *(without_tensor(f"{STACK}.grove.{name}") for name in ("size", "inner", "feature", "threshold", "left", "value")),
+    tensor(f"{STACK}.bound", filled(1e9)),
+    put("fit", "course", "atoms", "kinds", value=["forests"]),
+    put("fit", "roomy", value=False),
+    tensor("fitted.bound_.array", lambda t: 2 * t),
+]
+FOREST = "mixed.1.course.atoms.0"
+MIXED = [
+    without("mixed"),
+    *(put("mixed", "families", value=value) for value in ([], ["tree"], ["tree"] * 2, ["a", "b", "c"], ["tree", 1])),
+    put("mixed", "families", value=[str(i) for i in range(2000)]),
+    *(put("mixed", "columns", value=value) for value in ([], ["risk", "__class__"], ["validation"], {"risk": 1})),
+    *(put("mixed", "seconds", value=value) for value in (-1.0, "0", None)),
+    *(tensor("mixed.shares", change) for change in (filled(-0.1), filled(2.0), filled(NAN), lambda t: t[:1])),
+    tensor("mixed.columns.risk", lambda t: t[:1]),
+    without("mixed", "1"),
+    put("mixed", "1", "members", value=3),
+    tensor("mixed.0.bound", filled(1e-3)),
+    *(put("mixed", "1", "course", "atoms", "0", "trees", value=value) for value in (0, 5, 2**31, True)),
+    *(put("mixed", "1", "course", "atoms", "0", "link", value=value) for value in ("logit", "exp", None)),
+    *(
+        tensor(f"{FOREST}.grove.value", change)
+        for change in (filled(-0.5), filled(1.5), filled(NAN), torch.Tensor.double)
+    ),
+    *(tensor(f"{FOREST}.grove.left", change) for change in (filled(0), filled(2), filled(10**6))),
+    tensor(f"{FOREST}.grove.feature", filled(3)),
+    *(tensor(f"{FOREST}.offset", change) for change in (filled(NAN), filled(1e4), lambda t: t[:2])),
+    *(tensor(f"{FOREST}.bound", change) for change in (filled(1e9), filled(0.0), filled(-1.0))),
+    *(
+        without_tensor(name)
+        for name in ("mixed.shares", "mixed.columns.risk", f"{FOREST}.offset", f"{FOREST}.grove.left")
     ),
 ]
 ENSEMBLE = [
@@ -464,8 +537,11 @@ EDITED = [
 def hostile(model):
     """What must be refused of a model's file."""
     kind = [*EVERY, *(CLASSES if hasattr(model, "classes_") else NUMBERS)]
+    if isinstance(getattr(model, "_fit", None), MixedFit):
+        return kind + MIXED
     if hasattr(model, "_fit"):
-        return kind + FIT
+        trees = isinstance(model._fit.atoms[0], TreeAtoms)
+        return kind + FIT + (MOVES + TREES if trees else NETWORKS)
     return kind + ENSEMBLE + (EDITED if hasattr(model, "gap_") else HISTORY)
 
 

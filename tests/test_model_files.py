@@ -271,7 +271,7 @@ def test_a_file_says_who_wrote_it_and_when(path):
     assert meta["written"]["versions"].keys() == {"gce", "python", "numpy", "torch", "scikit-learn"}
     assert meta["written"]["versions"]["gce"] == gce.__version__
     assert meta["written"]["time"].endswith("+00:00")
-    assert (meta["format"], meta["version"], meta["estimator"]) == ("gce", 1, "GCERegressor")
+    assert (meta["format"], meta["version"], meta["estimator"]) == ("gce", container.VERSION, "GCERegressor")
 
 
 class OwnLoss(losses.Squared):
@@ -417,7 +417,7 @@ def test_later_and_foreign_formats_are_told_apart(path):
     model.save(path)
     meta, tensors = container.read(path)
     for version, message in (
-        (7, r"written by format version 7, this gce reads up to 1; upgrade gce"),
+        (7, r"written by format version 7, this gce reads up to 2; upgrade gce"),
         (True, "metadata that gce would not write"),
         ("1", "metadata that gce would not write"),
         (0, "metadata that gce would not write"),
