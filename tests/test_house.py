@@ -10,10 +10,11 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
     "datasets", "extras", "kernels", "passes", "native", "memory", "rows", "losses", "risk", "line_search",
-    "weighting", "coefficients", "objectives", "streams", "parts", "basis", "ensemble", "active_set", "algorithms",
-    "callbacks", "trackers", "hooks", "fitting", "nongreedy", "table", "members", "scoring", "calibration",
-    "settings", "responses", "reading", "theory", "storage", "export", "plotting", "explaining", "report", "writing",
-    "base", "surgery", "greedy", "jointly", "tasks", "estimators", "stacking", "loading", "cli", "__main__",
+    "weighting", "coefficients", "objectives", "streams", "parts", "trees", "basis", "ensemble", "active_set",
+    "algorithms", "callbacks", "trackers", "hooks", "fitting", "nongreedy", "table", "members", "scoring",
+    "calibration", "settings", "families", "mixing", "responses", "reading", "theory", "storage", "export",
+    "plotting", "explaining", "report", "writing", "base", "surgery", "greedy", "jointly", "tasks", "estimators",
+    "stacking", "loading", "cli", "__main__",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 PAPER = sorted((SOURCE.parents[1] / "paper").rglob("*.py"))

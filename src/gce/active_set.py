@@ -255,7 +255,10 @@ class ActiveSet:
 
     def inner(self, gradient: Tensor, first: int = 0) -> Tensor:
         """``<D, g>`` of the atoms from slot ``first`` on, ``(M, T - first, J)``; infinite where a member has none."""
-        product = self.weights.new_full(self.weights.shape, torch.inf)
+        # the zero function is not looked at
+        product = torch.zeros_like(self.weights)
+        if first == len(self.slots):
+            return product[:, first:]
         if self._compiled:
             self._sum_products(gradient, first, product)
         else:
