@@ -2,7 +2,7 @@
 
 from gce import datasets, losses, plotting, theory, trackers
 from gce.algorithms import Algorithm, AwayStep, Blended, FrankWolfe, NonlinearGreedy, Pairwise, Step
-from gce.basis import Basis, Neural, Neuron, Pool, RegressorBasis
+from gce.basis import Basis, Neural, Neuron, Pool, RegressorBasis, Union
 from gce.ensemble import ConvexEnsemble
 from gce.estimators import (
     GCEClassifier,
@@ -53,6 +53,7 @@ __all__ = [
     "Pool",
     "RegressorBasis",
     "Step",
+    "Union",
     "datasets",
     "load",
     "losses",

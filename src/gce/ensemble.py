@@ -84,8 +84,8 @@ def collect(chosen: Iterable[tuple[int, int, Atoms, int, Tensor]], offset: Tenso
     """
     kinds: dict[tuple[object, ...], list[tuple[int, int, Atoms, Tensor]]] = {}
     for member, t, atoms, position, weight in chosen:
-        one = atoms.select(torch.tensor([position], device=bound.device))
-        kinds.setdefault(atoms.form, []).append((member, t, one, weight))
+        one = atoms.one(position)
+        kinds.setdefault(one.form, []).append((member, t, one, weight))
     rows = [row for kind in kinds.values() for row in kind]
     weights = torch.stack([weight for *_, weight in rows]).to(bound.device)
     origin = torch.tensor([[member, t] for member, t, *_ in rows], device=weights.device)

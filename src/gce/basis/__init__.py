@@ -7,6 +7,7 @@ from gce.basis.neural import Neural, Neuron
 from gce.basis.pool import Pool
 from gce.basis.regressor import RegressorBasis
 from gce.basis.tree import Tree, TreeAtoms
+from gce.basis.union import Union
 
 __all__ = [
     "Atoms",
@@ -20,6 +21,7 @@ __all__ = [
     "RegressorBasis",
     "Tree",
     "TreeAtoms",
+    "Union",
     "Zero",
 ]
 

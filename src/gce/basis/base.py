@@ -72,6 +72,10 @@ class Atoms(nn.Module):
         """Some of the atoms."""
         raise NotImplementedError
 
+    def one(self, position: int) -> Atoms:
+        """One of the atoms, of its own kind."""
+        return self.select(torch.tensor([position]))
+
     def scaled(self, factor: float) -> Self:
         """The same atoms, times a factor."""
         raise NotImplementedError

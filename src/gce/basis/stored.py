@@ -7,6 +7,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from gce.basis.assorted import Assorted
 from gce.basis.base import Atoms, Zero
 from gce.basis.forest import ForestAtoms
 from gce.basis.network import Networks
@@ -14,7 +15,13 @@ from gce.basis.tree import TreeAtoms
 from gce.parts import Parts
 
 #: A class of atoms that a file can hold has its name here.
-KINDS: dict[str, type[Atoms]] = {"zero": Zero, "networks": Networks, "trees": TreeAtoms, "forests": ForestAtoms}
+KINDS: dict[str, type[Atoms]] = {
+    "zero": Zero,
+    "networks": Networks,
+    "trees": TreeAtoms,
+    "forests": ForestAtoms,
+    "assorted": Assorted,
+}
 #: Stacks of atoms in a file, one a form: more than a fit can make is refused before it costs anything.
 _MOST_STACKS = 1000
 
