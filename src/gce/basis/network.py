@@ -377,9 +377,6 @@ class Networks(Atoms):
         parts = [p.unflatten(0, (-1, self.models))[index].flatten(0, 1) for p in self.parameters_]
         return type(self)(self.architecture, parts, self.bound, self.models)
 
-    def scaled(self, factor: float) -> Self:
-        return type(self)(self.architecture, self.parameters_, factor * self.bound, self.models)
-
     @classmethod
     def cat(cls, parts: Sequence[Self]) -> Self:
         first = parts[0]

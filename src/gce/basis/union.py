@@ -79,7 +79,7 @@ class Union(Basis):
         best = values.argmin(0)
         member = torch.arange(len(best), device=best.device)
         atoms = _taken(proposals, best)
-        atoms.known = X, torch.stack(outs)[best, member]
+        atoms.known = X, atoms(X)
         if model.free:
             own = [_length(some, model, out[:, :n]) for some, out in zip(proposals, outs, strict=True)]
             atoms.length = torch.stack(own)[best, member]
