@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import gce
+from gce.basis import Forest, Tree
 
 FOLDER, KILLS = Path(sys.argv[1]), 20
 RNG = np.random.default_rng(0)
@@ -20,9 +21,13 @@ X = RNG.normal(size=(150, 4))
 Y = np.column_stack([X[:, 0] * X[:, 1], np.sin(X[:, 2]) + 0.1 * RNG.normal(size=150)])
 
 
-def fit(checkpoint):
-    basis = gce.Neural(hidden=6, max_epochs=10, inherit=0.5)
-    model = gce.GCERegressor(basis=basis, algorithm="pairwise", cv=3, max_atoms=15, n_iter_no_change=6, random_state=0)
+NET = gce.Neural(hidden=6, max_epochs=10, inherit=0.5)
+#: Every other fit is of several families.
+BASES = NET, [Tree(leaves=6, least=5), Forest(trees=5), NET]
+
+
+def fit(checkpoint, basis):
+    model = gce.GCERegressor(basis=basis, cv=3, max_atoms=15, n_iter_no_change=6, random_state=0)
     return model.fit(X, Y, checkpoint=checkpoint)
 
 
@@ -33,32 +38,35 @@ def course(model):
     return history, state, model.predict(X).tobytes(), [stage.tobytes() for stage in model.staged_predict(X)]
 
 
-def killed(folder, after):
+def killed(folder, after, basis):
     """A fit in a process of its own, killed after some seconds; how many rounds it left."""
     child = os.fork()
     if child == 0:
-        fit(folder)
+        fit(folder, basis)
         os._exit(0)
     time.sleep(after)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return len(list(folder.glob("round-*.safetensors"))) if folder.exists() else 0
+    return len(list(folder.glob("*round-*.safetensors"))) if folder.exists() else 0
 
 
 def main():
-    whole = course(fit(None))
-    began = time.perf_counter()
-    assert course(fit(FOLDER / "whole")) == whole
-    taken = time.perf_counter() - began
+    wholes, taken = [], []
+    for i, basis in enumerate(BASES):
+        wholes.append(course(fit(None, basis)))
+        began = time.perf_counter()
+        assert course(fit(FOLDER / f"whole-{i}", basis)) == wholes[i]
+        taken.append(time.perf_counter() - began)
     rng, left = random.Random(0), []
     for number in range(KILLS):
-        folder = FOLDER / str(number)
-        left.append(killed(folder, rng.uniform(0, taken)))
-        assert course(fit(folder)) == whole, f"kill {number}, after round {left[-1]}"
+        folder, kind = FOLDER / str(number), number % len(BASES)
+        left.append((kind, killed(folder, rng.uniform(0, taken[kind]), BASES[kind])))
+        assert course(fit(folder, BASES[kind])) == wholes[kind], f"kill {number}, after round {left[-1]}"
         assert not list(folder.glob("*.tmp")) + list(folder.glob(".*"))
     # kills that all came before the first round, or after the last, would prove nothing
-    assert len(set(left) - {0, len(whole[0])}) >= 3, left
-    sys.stdout.write(f"{KILLS} kills, after rounds {sorted(left)} of {len(whole[0])}\n")
+    for kind, whole in enumerate(wholes):
+        assert len({rounds for own, rounds in left if own == kind} - {0, len(whole[0])}) >= 3, left
+    sys.stdout.write(f"{KILLS} kills, after rounds {sorted(left)} of {[len(whole[0]) for whole in wholes]}\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -9,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -31,11 +32,26 @@ from gce.mixing import MixedFit
 from gce.native import limited
 from gce.reading import Given
 from gce.settings import check_count, check_number, look_up
-from gce.storage.checkpoints import Checkpoint
+from gce.storage.checkpoints import Checkpoint, Series
 from gce.storage.fingerprints import fingerprint
 from gce.streams import Streams
 from gce.surgery import Editable
 from gce.theory.report import BoundReport, bound_report
+
+
+class Trail(NamedTuple):
+    """What a fit left on disk, and goes on leaving there.
+
+    Parameters
+    ----------
+    standing : Standing or None
+        How its active set stood after the last round.
+    keep : callable or None
+        Told every round's news.
+    """
+
+    standing: Standing | None = None
+    keep: Keep | None = None
 
 
 class GreedyConvexEnsemble(Editable):
@@ -146,7 +162,7 @@ class GreedyConvexEnsemble(Editable):
         if checkpoint is not None:
             folder = Checkpoint(checkpoint)
             seed = folder.seed if self.random_state is None else None
-            return Way(partial(learn, begin=partial(self._begin_in, folder), keep=folder.keep), seed=seed)
+            return Way(partial(learn, begin=partial(self._begin_in, folder)), seed=seed)
         if self.warm_start and hasattr(self, "gap_"):
             raise ValueError("an edited model has no rounds to go on from: set warm_start=False and fit anew")
         if self.warm_start and hasattr(self, "_fit"):
@@ -181,10 +197,12 @@ class GreedyConvexEnsemble(Editable):
         )
         calls = np.inf if basis.exact else _or(self.max_atoms, habit.calls)
         if method.algorithm.keeps and self.bound is None:
-            problem = replace(problem, bound=method.algorithm.room(calls) * problem.bound)
+            # a limit that is drawn tighter or loosened must not change the rounds before it
+            room = method.algorithm.room(max(calls, habit.calls))
+            problem = replace(problem, bound=room * problem.bound)
         return Family(problem, method, calls, _or(self.n_iter_no_change, habit.patience))
 
-    def _begin(self, problem: Problem, streams: Streams) -> Standing | None:
+    def _begin(self, problem: Problem, streams: Streams) -> dict[str, Trail]:
         """A fit of no rounds."""
         fits = {}
         for name, family in self._families(problem, streams).items():
@@ -192,9 +210,9 @@ class GreedyConvexEnsemble(Editable):
             fit.roomy = family.problem is not problem
         self._fit = MixedFit(fits) if len(fits) > 1 else next(iter(fits.values()))
         self._kept = self._kept_signs()
-        return None
+        return {}
 
-    def _go_on(self, problem: Problem, streams: Streams) -> Standing | None:
+    def _go_on(self, problem: Problem, streams: Streams) -> dict[str, Trail]:
         """The last fit."""
         members, keep = len(streams.names), self._kept_signs()
         if self._fit.members != members:
@@ -204,17 +222,33 @@ class GreedyConvexEnsemble(Editable):
                 f"warm_start goes on with atoms of signs {self._kept}, which monotonic_cst={self.monotonic_cst!r} "
                 "cannot change: set warm_start=False and fit anew"
             )
-        return None
+        return {}
 
-    def _begin_in(self, folder: Checkpoint, problem: Problem, streams: Streams) -> Standing | None:
-        """The fit in a folder, which may have no rounds yet, and how its active set stood."""
+    def _begin_in(self, folder: Checkpoint, problem: Problem, streams: Streams) -> dict[str, Trail]:
+        """The fit in a folder, which may have no rounds yet."""
         self._begin(problem, streams)
         folder.claim(fingerprint(self, problem, streams), streams)
-        course, standing = folder.rounds(problem.X.shape[1], problem.bound.cpu())
-        self._fit.replay(course)
-        for atoms in self._fit.atoms:
-            atoms.to(problem.X.device)
-        return standing
+        trails, families = {}, self._families(problem, streams)
+        for number, ((name, family), fit) in enumerate(
+            zip(families.items(), self._fits(families).values(), strict=True)
+        ):
+            # a name of the user's own may be none for a file
+            own = f"{number + 1}-{re.sub('[^A-Za-z0-9_]', '', name)}-" if len(families) > 1 else ""
+            series = Series(folder, own, problem.X.shape[1], family.problem.bound.cpu())
+            standing = series.replay(fit)
+            for atoms in fit.atoms:
+                atoms.to(problem.X.device)
+            keep: Keep = series.keep
+            if len(families) > 1:
+                keep = partial(series.keep_best, fit)
+                best = series.best(fit) if fit.rounds else None
+                fit.at_best = None if best is None else best.to(problem.y.device)
+            trails[name] = Trail(standing, keep)
+        return trails
+
+    def _fits(self, families: dict[str, Family]) -> dict[str, Fit]:
+        """The fit of each family."""
+        return self._fit.fits if isinstance(self._fit, MixedFit) else dict(zip(families, [self._fit], strict=True))
 
     def _kept_signs(self) -> list[int] | None:
         signs = self._signs()
@@ -228,11 +262,10 @@ class GreedyConvexEnsemble(Editable):
         task: FitTask,
         max_iter: int,
         clock: list[TimeLimit],
-        begin: Callable[[Problem, Streams], Standing | None],
-        keep: Keep | None = None,
+        begin: Callable[[Problem, Streams], dict[str, Trail]],
     ) -> None:
-        families, standing = self._families(problem, streams), begin(problem, streams)
-        fits = self._fit.fits if isinstance(self._fit, MixedFit) else dict(zip(families, [self._fit], strict=True))
+        families, trails = self._families(problem, streams), begin(problem, streams)
+        fits = self._fits(families)
         task.begin(sum(_rounds(family, max_iter) for family in families.values()))
         with ExitStack() as stack:
             watchers: list[Callback] = [*self._own_callbacks(), Log()]
@@ -243,7 +276,7 @@ class GreedyConvexEnsemble(Editable):
                 remaining = Remaining(len(families) * max_iter, calls, *clock)
                 watchers.append(stack.enter_context(Progress(remaining)))
             for left, (name, family) in zip(range(len(families), 0, -1), families.items(), strict=True):
-                fit = fits[name]
+                fit, trail = fits[name], trails.get(name, Trail())
                 fit.stopping.n_iter_no_change, fit.stopping.tol = family.patience, self.tol
                 own = [limit.part(1 / left) for limit in clock]
                 fit.run(
@@ -253,8 +286,8 @@ class GreedyConvexEnsemble(Editable):
                     max_calls=family.calls,
                     metric=metric,
                     callbacks=[*own, *watchers],
-                    standing=standing,
-                    keep=keep,
+                    standing=trail.standing,
+                    keep=trail.keep,
                 )
         self.__dict__.update(self._fitted(problem))
 

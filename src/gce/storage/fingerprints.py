@@ -65,6 +65,10 @@ def _parameter(value: Any) -> Any:
     except values.OpaqueError:
         # its repr may name an address, which is another one after a restart; data that it gives is in the tensors
         name = values.described(value)
+        if isinstance(value, list | tuple):
+            return [_parameter(one) for one in value]
+        if isinstance(value, dict):
+            return [[_parameter(key), _parameter(one)] for key, one in value.items()]
         if not isinstance(value, BaseEstimator):
             return name
         return {"object": name, "parameters": {key: _parameter(own) for key, own in value.get_params(False).items()}}

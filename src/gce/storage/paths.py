@@ -11,6 +11,8 @@ from gce.parts import Parts
 
 #: Weights that are written by their moves at most: a file must not grow a thousandfold when it is read.
 _MOST = 2**25
+#: What moves cost beside their places and values, in weights: two more tensors.
+_OVERHEAD = 50
 
 
 def store(path: Sequence[tuple[list[int], Tensor]]) -> Parts:
@@ -25,7 +27,7 @@ def store(path: Sequence[tuple[list[int], Tensor]]) -> Parts:
             places.append(place)
             moved.append(own[place])
     total = sum(weights.numel() for _, weights in path)
-    if 2 * sum(counts) >= total or total > _MOST:
+    if 2 * sum(counts) + len(counts) + _OVERHEAD >= total or total > _MOST:
         return Parts({}, {"weights": torch.cat([weights.flatten(0, 1) for _, weights in path])})
     tensors = {"counts": torch.tensor(counts), "places": torch.cat(places), "moved": torch.cat(moved)}
     return Parts({"blocks": path[0][1].shape[2]}, tensors)
