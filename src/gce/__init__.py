@@ -2,7 +2,7 @@
 
 from gce import datasets, losses, plotting, theory, trackers
 from gce.algorithms import Algorithm, AwayStep, Blended, FrankWolfe, NonlinearGreedy, Pairwise, Step
-from gce.basis import Basis, Neural, Neuron, Pool, RegressorBasis, Union
+from gce.basis import Basis, Neural, Neuron, Pool, RegressorBasis, SignTree, Union
 from gce.ensemble import ConvexEnsemble
 from gce.estimators import (
     GCEClassifier,
@@ -52,6 +52,7 @@ __all__ = [
     "Pairwise",
     "Pool",
     "RegressorBasis",
+    "SignTree",
     "Step",
     "Union",
     "datasets",

@@ -6,6 +6,7 @@ from gce.basis.network import Networks
 from gce.basis.neural import Neural, Neuron
 from gce.basis.pool import Pool
 from gce.basis.regressor import RegressorBasis
+from gce.basis.sign_tree import SignTree
 from gce.basis.tree import Tree, TreeAtoms
 from gce.basis.union import Union
 
@@ -19,6 +20,7 @@ __all__ = [
     "Neuron",
     "Pool",
     "RegressorBasis",
+    "SignTree",
     "Tree",
     "TreeAtoms",
     "Union",
