@@ -1,4 +1,4 @@
-"""Atoms and weights as operators: products for all networks at once, then one weighted sum."""
+"""Atoms and weights as operators: products for all networks at once, leaves of trees, then one weighted sum."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce.basis.base import Atoms, Zero
+from gce.basis.forest import ForestAtoms
 from gce.basis.network import Networks, SingleNeuron, TwoLayer
+from gce.basis.tree import TreeAtoms
 from gce.ensemble import ConvexEnsemble
+from gce.export import trees
 from gce.export.graph import Graph
 
 Array = NDArray[Any]
@@ -30,8 +33,8 @@ def scores(graph: Graph, ensemble: ConvexEnsemble, X: str, width: int) -> str:
     return graph("Sum", *(_mixture(graph, part, weights, rows) for part, weights in used), offset)
 
 
-def _used(ensemble: ConvexEnsemble) -> Iterator[tuple[Networks, Array]]:
-    """Networks that carry weight, with their weights ``(A, k)``."""
+def _used(ensemble: ConvexEnsemble) -> Iterator[tuple[Atoms, Array]]:
+    """Atoms that carry weight, with their weights ``(A, k)``."""
     weights = ensemble.weights.cpu().numpy().reshape(len(ensemble), -1)
     by_output = np.broadcast_to(weights, (len(ensemble), len(ensemble.offset)))
     first = 0
@@ -43,18 +46,28 @@ def _used(ensemble: ConvexEnsemble) -> Iterator[tuple[Networks, Array]]:
             yield _known(part), own
 
 
-def _known(part: Atoms) -> Networks:
+def _known(part: Atoms) -> Atoms:
     """Atoms that are tensors of ours; others are refused."""
     if part.foreign is not None:
         raise ValueError(
             f"{part.foreign} is not gce's own and cannot be written as ONNX: keep the model with joblib.dump"
         )
-    assert isinstance(part, Networks)
     return part
 
 
-def _mixture(graph: Graph, part: Networks, weights: Array, rows: dict[Any, str]) -> str:
+def _mixture(graph: Graph, part: Atoms, weights: Array, rows: dict[Any, str]) -> str:
     """``sum_a weights_a atom_a``, ``(rows, k)``, for weights ``(A, k)``; ``rows`` holds the rows in every precision."""
+    double = rows[np.dtype(np.float64)]
+    if isinstance(part, TreeAtoms):
+        return trees.boosted(graph, part, weights, double)
+    if isinstance(part, ForestAtoms):
+        return trees.forests(graph, part, weights, double)
+    assert isinstance(part, Networks)
+    return _networks(graph, part, weights, rows)
+
+
+def _networks(graph: Graph, part: Networks, weights: Array, rows: dict[Any, str]) -> str:
+    """The same of networks."""
     parameters = [p.cpu().numpy() for p in part.parameters_]
     dtype = parameters[0].dtype
     if dtype not in rows:

@@ -50,6 +50,10 @@ class Graph:
         self._constants.append(self._onnx.numpy_helper.from_array(np.asarray(value, order="C"), name))
         return name
 
+    def tensor(self, value: Values) -> Any:
+        """An array as an operator's attribute."""
+        return self._onnx.numpy_helper.from_array(np.ascontiguousarray(value))
+
     def cast(self, value: str, dtype: Any) -> str:
         """A value in another type."""
         return self("Cast", value, to=self._type(dtype))

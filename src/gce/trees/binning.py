@@ -53,7 +53,7 @@ class Bins:
 
     @cached_property
     def _flat(self) -> Array:
-        return np.concatenate(self.edges)
+        return np.concatenate([np.zeros(0), *self.edges])
 
     @cached_property
     def values(self) -> Array:
@@ -63,7 +63,7 @@ class Bins:
             inner = (edges[1:] + edges[:-1]) / 2
             ends = edges[[0, -1]] if len(edges) else np.zeros(1)
             columns.append(np.concatenate([ends[:1], inner, ends[1:]]))
-        return np.concatenate(columns)
+        return np.concatenate([np.zeros(0), *columns])
 
 
 def _edges(values: Array) -> Array:
