@@ -65,7 +65,8 @@ class Algorithm(BaseEstimator):
 
     #: The oracle minimises the linear objective, so that with an exact oracle the gap is the duality gap.
     linear = True
-    #: Atoms keep their weights once they have them, so that outputs need not be kept, and the bound has room to spare.
+    #: Atoms keep their weights once they have them: outputs need not be kept, the bound has room to spare, and members
+    #: stand at one round together.
     keeps = False
 
     def objective(self, risk: Risk, active: ActiveSet, gradient: Tensor, bound: Tensor) -> Objective:

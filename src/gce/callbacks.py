@@ -77,6 +77,21 @@ class EarlyStopping:
         return risks[-1 - rounds] - risks[-1] <= self.tol * abs(risks[-1])
 
 
+class Together(EarlyStopping):
+    """All members stand at one round, the best by their mean validation value, and are done together.
+
+    Where steps are short and many, a member's own held-out rows are too few to say which of many rounds is best.
+    """
+
+    def __call__(self, step: Step) -> list[int]:
+        done = super().__call__(step)
+        return done if len(done) == len(step.members) else []
+
+    def note(self, t: int, members: list[int], risks: list[float], values: list[float] | None) -> None:
+        mean = None if values is None else [sum(values) / len(values)] * len(values)
+        super().note(t, members, risks, mean)
+
+
 class TimeLimit:
     """Stop after so many seconds; the best round so far is kept.
 

@@ -82,15 +82,38 @@ def collect(chosen: Iterable[tuple[int, int, Atoms, int, Tensor]], offset: Tenso
     chosen : iterable of (member, round, atoms, position, weight)
         ``weight`` of shape ``(J,)``, already divided among the members.
     """
-    kinds: dict[tuple[object, ...], list[tuple[int, int, Atoms, Tensor]]] = {}
+    kinds: dict[tuple[object, ...], _Stack] = {}
     for member, t, atoms, position, weight in chosen:
-        one = atoms.one(position)
-        kinds.setdefault(one.form, []).append((member, t, one, weight))
-    rows = [row for kind in kinds.values() for row in kind]
-    weights = torch.stack([weight for *_, weight in rows]).to(bound.device)
-    origin = torch.tensor([[member, t] for member, t, *_ in rows], device=weights.device)
-    stacked = [type(part[0][2]).cat([atoms for _, _, atoms, _ in part]) for part in kinds.values()]
+        own, place = atoms.at(position)
+        kinds.setdefault(own.form, _Stack()).add(own, place, (member, t), weight)
+    weights = torch.stack([weight for stack in kinds.values() for weight in stack.weights]).to(bound.device)
+    origin = torch.tensor([born for stack in kinds.values() for born in stack.origin], device=weights.device)
+    stacked = [stack.atoms(bound.device) for stack in kinds.values()]
     return ConvexEnsemble(stacked, weights[:, 0] if weights.shape[1] == 1 else weights, origin, offset, bound)
+
+
+class _Stack:
+    """Atoms of one form, taken out of what rounds added: put together once, and chosen from once."""
+
+    def __init__(self) -> None:
+        self._parts: list[Atoms] = []
+        self._first: dict[int, int] = {}
+        self._count = 0
+        self._index: list[int] = []
+        self.origin: list[tuple[int, int]] = []
+        self.weights: list[Tensor] = []
+
+    def add(self, atoms: Atoms, position: int, born: tuple[int, int], weight: Tensor) -> None:
+        if id(atoms) not in self._first:
+            self._first[id(atoms)] = self._count
+            self._parts.append(atoms)
+            self._count += len(atoms)
+        self._index.append(self._first[id(atoms)] + position)
+        self.origin.append(born)
+        self.weights.append(weight)
+
+    def atoms(self, device: torch.device) -> Atoms:
+        return type(self._parts[0]).cat(self._parts).select(torch.tensor(self._index, device=device))
 
 
 def drawn_in(ensemble: ConvexEnsemble) -> ConvexEnsemble:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gce.basis import BASES, Basis, Forest, Neural, Tree
+from gce.basis.neural import FULL_BATCH_ROWS
 from gce.fitting import Method, Problem
+from gce.members import SMALL_ROWS
 from gce.settings import look_up
 
 
@@ -64,5 +66,15 @@ def _name(given: Any) -> str:
 
 
 def automatic(rows: int, columns: int, outputs: int) -> dict[str, Basis]:
-    """Networks, boosted trees and a forest, in sizes that suit a table."""
-    return {"tree": Tree(), "forest": Forest(), "neural": Neural()}
+    """Boosted trees of two shapes, a forest and networks, in sizes that suit a table.
+
+    The numbers are chosen on the development sets, see benchmarks/results/ablation.md.
+    """
+    if rows < SMALL_ROWS:
+        leafwise, forest, nets = Tree(leaves=16, least=1, rows=0.8), Forest(trees=20), Neural()
+    else:
+        leafwise, forest, nets = Tree(leaves=63, columns=0.75), Forest(trees=20), Neural(max_epochs=15)
+    if rows <= FULL_BATCH_ROWS:
+        nets = Neural()
+    symmetric = Tree(symmetric=True, depth=5, least=1, l2=3.0, codes=128)
+    return {"tree": leafwise, "symmetric": symmetric, "forest": forest, "neural": nets}

@@ -22,7 +22,7 @@ from gce.algorithms import ALGORITHMS, Algorithm
 from gce.base import Array, Way
 from gce.basis import Basis
 from gce.calibration import HeldOut
-from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit
+from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit, Together
 from gce.families import Family, chosen
 from gce.fitting import Fit, Keep, Method, Metric, Problem
 from gce.hooks import FitTask, with_callbacks
@@ -206,7 +206,8 @@ class GreedyConvexEnsemble(Editable):
         """A fit of no rounds."""
         fits = {}
         for name, family in self._families(problem, streams).items():
-            fit = fits[name] = Fit(len(streams.names), EarlyStopping(family.patience, self.tol))
+            kind = Together if family.method.algorithm.keeps else EarlyStopping
+            fit = fits[name] = Fit(len(streams.names), kind(family.patience, self.tol))
             fit.roomy = family.problem is not problem
         self._fit = MixedFit(fits) if len(fits) > 1 else next(iter(fits.values()))
         self._kept = self._kept_signs()
@@ -289,7 +290,8 @@ class GreedyConvexEnsemble(Editable):
                     standing=trail.standing,
                     keep=trail.keep,
                 )
-        self.__dict__.update(self._fitted(problem))
+        if not isinstance(self._fit, MixedFit):
+            self.__dict__.update(self._fitted(problem))
 
     def _fitted(self, problem: Problem) -> dict[str, Any]:
         """What a fit leaves behind after its latest round."""

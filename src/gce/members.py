@@ -30,8 +30,8 @@ from gce.streams import name_of_rows
 Array = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Folds of ``cv="auto"``, by the measurement in benchmarks/results/defaults.md.
-AUTO_FOLDS = 5
+#: Folds of ``cv="auto"``: five, but ten where rows are so few that a fifth of them is missed.
+AUTO_FOLDS, SMALL_FOLDS, SMALL_ROWS = 5, 10, 2000
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _grouped(cv: Any, fraction: float | None, rows: Rows, groups: NDArray[Any], 
             raise ValueError("groups are for held-out rows, and validation_fraction=None holds out nothing")
         return list(GroupShuffleSplit(1, test_size=fraction, random_state=seed).split(X, codes, groups))
     several = len(np.unique(groups))
-    folds = min(AUTO_FOLDS, several) if isinstance(cv, str) else int(cv)
+    folds = min(auto_folds(len(X)), several) if isinstance(cv, str) else int(cv)
     if not 2 <= folds <= several:
         raise ValueError(f"cv={cv!r} needs at least 2 groups, and no more folds than groups, got {several} groups")
     kind = GroupKFold if codes is None else StratifiedGroupKFold
@@ -197,14 +197,19 @@ def _folds(folds: int, X: Matrix, codes: NDArray[np.intp] | None, seed: int) -> 
     return list(kind(folds, shuffle=True, random_state=seed).split(X, codes))
 
 
+def auto_folds(rows: int) -> int:
+    """How many folds suit so many rows."""
+    return SMALL_FOLDS if rows < SMALL_ROWS else AUTO_FOLDS
+
+
 def _auto(X: Matrix, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
     """Five folds, or as many as the rows of the smallest class allow; a class of one row is never held out."""
     if codes is None:
-        return _folds(min(AUTO_FOLDS, len(X)), X, None, seed) if len(X) > 1 else []
+        return _folds(min(auto_folds(len(X)), len(X)), X, None, seed) if len(X) > 1 else []
     alone, several, fewest = _repeated(codes)
     if len(several) == 0:
         return []
-    folds = _folds(min(AUTO_FOLDS, fewest), X[several], codes[several], seed)
+    folds = _folds(min(auto_folds(len(X)), fewest), X[several], codes[several], seed)
     return [(np.concatenate([several[learn], alone]), several[test]) for learn, test in folds]
 
 

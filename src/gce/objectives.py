@@ -130,8 +130,7 @@ class Linear:
         self._bend = weight[..., None].expand_as(gradient)
         self._unit = weight.new_full(weight.shape[:1], 1 / gradient.shape[1]) if risk is None else risk.unit
         self.theta = gradient.new_zeros(len(gradient), 0)
-        weighed = (gradient * bound).transpose(1, 2).contiguous()
-        self._slope = weighed / _scale(gradient, bound, separate)[..., None]
+        self._known_slope: Tensor | None = None
 
     @property
     def rows(self) -> int:
@@ -147,13 +146,21 @@ class Linear:
         """The objective's derivative in the unit outputs, ``(M, k, n)``: the same wherever they are."""
         return self._slope
 
+    @property
+    def _slope(self) -> Tensor:
+        # trees never ask for it
+        if self._known_slope is None:
+            weighed = (self.gradient * self.bound).transpose(1, 2).contiguous()
+            self._known_slope = weighed / _scale(self.gradient, self.bound, self.separate)[..., None]
+        return self._known_slope
+
     def batch(self, unit: Tensor, theta: Tensor, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
         slope = self._slope[:, :, rows]
         return slope * unit, slope, torch.zeros_like(theta)
 
     def permuted(self, order: Tensor) -> Linear:
         other = copy(self)
-        other._slope = self._slope[:, :, order]
+        other._known_slope = self._slope[:, :, order]
         return other
 
     def score(self, outs: Tensor) -> Tensor:
@@ -161,14 +168,15 @@ class Linear:
 
     def select(self, members: Tensor) -> Linear:
         other = copy(self)
-        other.gradient, other._slope, other.theta = self.gradient[members], self._slope[members], self.theta[members]
+        other.gradient, other.theta = self.gradient[members], self.theta[members]
+        other._known_slope = None if self._known_slope is None else self._known_slope[members]
         other._bend, other._unit = self._bend[members], self._unit[members]
         return other
 
     def cast(self, dtype: torch.dtype) -> Linear:
         # the division happened in float64: D of order 1/n would lose digits in float32
         other = copy(self)
-        other._slope, other.theta = self._slope.to(dtype), self.theta.to(dtype)
+        other._known_slope, other.theta = self._slope.to(dtype), self.theta.to(dtype)
         return other
 
     @property
@@ -177,7 +185,7 @@ class Linear:
 
     def copy(self) -> Linear:
         other = copy(self)
-        other._slope = self._slope.clone()
+        other._known_slope = self._slope.clone()
         return other
 
     def load(self, other: Linear) -> None:

@@ -79,11 +79,13 @@ class Assorted(Atoms):
         if self.known is not None and self.known[0] is X:
             return self.known[1]
         # one by one, so that none rounds differently for who stands beside it: a resumed fit has other neighbours
-        return torch.cat([self.one(position)(X).double() for position in range(len(self))])
+        apart = [self.at(position) for position in range(len(self))]
+        return torch.cat([part.select(torch.tensor([place]))(X).double() for part, place in apart])
 
-    def one(self, position: int) -> Atoms:
+    def at(self, position: int) -> tuple[Atoms, int]:
         part = self.parts[int(self.kind[position])]
-        return part.one(int(self.place[position]))
+        assert isinstance(part, Atoms)
+        return part.at(int(self.place[position]))
 
     def select(self, index: Tensor) -> Self:
         kind, place = self.kind[index], self.place[index]

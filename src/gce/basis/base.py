@@ -72,9 +72,9 @@ class Atoms(nn.Module):
         """Some of the atoms."""
         raise NotImplementedError
 
-    def one(self, position: int) -> Atoms:
-        """One of the atoms, of its own kind."""
-        return self.select(torch.tensor([position]))
+    def at(self, position: int) -> tuple[Atoms, int]:
+        """Where an atom stands among its own kind: these atoms and its place, unless they are of several kinds."""
+        return self, position
 
     def scaled(self, factor: float) -> Self:
         """The same atoms, times a factor."""

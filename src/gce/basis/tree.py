@@ -19,6 +19,7 @@ from gce.parts import Parts
 from gce.rows import Inputs
 from gce.streams import RoundStreams
 from gce.trees import Bins, Grove
+from gce.trees.binning import CODES
 
 Grown = tuple[NDArray[Any], ...]
 
@@ -33,7 +34,7 @@ class Coded(Basis):
             if not isinstance(X, Tensor):
                 raise ValueError("trees take dense rows, got sparse ones: give X.toarray(), or use basis='neural'")
             rows = X.double().cpu().numpy()
-            bins = Bins.learn(rows)
+            bins = Bins.learn(rows, getattr(self, 'codes', CODES))
             self._seen = seen = (X, bins, bins.code(rows))
         return seen[1], seen[2]
 
@@ -65,7 +66,7 @@ class Tree(Coded):
     habit: ClassVar[Habit] = Habit("boosting", calls=500, patience=30)
 
     def __init__(
-        self, leaves: int = 31, depth: int = 64, least: float = 20, l2: float = 1.0, columns: float = 1.0, rows: float = 1.0, symmetric: bool = False
+        self, leaves: int = 31, depth: int = 64, least: float = 20, l2: float = 1.0, columns: float = 1.0, rows: float = 1.0, symmetric: bool = False, codes: int = 256
     ) -> None:
         self.leaves = leaves
         self.depth = depth
@@ -74,6 +75,7 @@ class Tree(Coded):
         self.columns = columns
         self.rows = rows
         self.symmetric = symmetric
+        self.codes = codes
 
     def _check(self) -> None:
         if self.leaves < 2 or self.depth < 1 or self.least < 0 or self.l2 < 0 or not 0 < self.columns <= 1:

@@ -27,11 +27,11 @@ class Bins:
     edges: tuple[Array, ...]
 
     @classmethod
-    def learn(cls, X: Array) -> Bins:
-        """Edges half-way between neighbouring values, or, where a column has more than 256 of these, between its
+    def learn(cls, X: Array, codes: int = CODES) -> Bins:
+        """Edges half-way between neighbouring values, or, where a column has more than ``codes`` of these, between its
         quantiles; a row counts once however often it is repeated, so that repeated rows equal weighted ones.
         """
-        return cls(tuple(_edges(np.unique(column)) for column in X.T))
+        return cls(tuple(_edges(np.unique(column), codes) for column in X.T))
 
     @cached_property
     def widths(self) -> NDArray[np.int64]:
@@ -66,10 +66,10 @@ class Bins:
         return np.concatenate([np.zeros(0), *columns])
 
 
-def _edges(values: Array) -> Array:
+def _edges(values: Array, codes: int) -> Array:
     """Edges between distinct values, in their order."""
-    if len(values) > CODES:
-        places = np.linspace(0, len(values) - 1, CODES + 1).round().astype(np.intp)[1:-1]
+    if len(values) > codes:
+        places = np.linspace(0, len(values) - 1, codes + 1).round().astype(np.intp)[1:-1]
     else:
         places = np.arange(1, len(values))
     below, above = values[places - 1], values[places]
