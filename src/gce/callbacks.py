@@ -126,6 +126,27 @@ class Log:
         return False
 
 
+class Watchers:
+    """Callbacks that hear of every round, and whether one of them has said stop.
+
+    Parameters
+    ----------
+    callbacks : list of callables
+    """
+
+    def __init__(self, callbacks: list[Callback]) -> None:
+        self._callbacks, self.stopped = callbacks, False
+
+    def add(self, callback: Callback) -> None:
+        """One more."""
+        self._callbacks.append(callback)
+
+    def __call__(self, step: Step) -> bool:
+        # every callback hears of every round, whatever an earlier one says
+        self.stopped |= any([bool(callback(step)) for callback in self._callbacks])
+        return self.stopped
+
+
 class Remaining:
     """Rounds and seconds that a fit can still take; early stopping usually ends it sooner.
 

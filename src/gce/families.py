@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gce.basis import BASES, Basis, Forest, Neural, Tree
+from gce.basis import BASES, Basis, Forest, Neural, SymmetricTree, Tree
 from gce.basis.neural import FULL_BATCH_ROWS
 from gce.fitting import Method, Problem
 from gce.members import SMALL_ROWS
@@ -70,11 +70,10 @@ def automatic(rows: int, columns: int, outputs: int) -> dict[str, Basis]:
 
     The numbers are chosen on the development sets, see benchmarks/results/ablation.md.
     """
-    if rows < SMALL_ROWS:
-        leafwise, forest, nets = Tree(leaves=16, least=1, rows=0.8), Forest(trees=20), Neural()
-    else:
-        leafwise, forest, nets = Tree(leaves=63, columns=0.75), Forest(trees=20), Neural(max_epochs=15)
-    if rows <= FULL_BATCH_ROWS:
-        nets = Neural()
-    symmetric = Tree(symmetric=True, depth=5, least=1, l2=3.0, codes=128)
-    return {"tree": leafwise, "symmetric": symmetric, "forest": forest, "neural": nets}
+    small = rows < SMALL_ROWS
+    return {
+        "tree": Tree(leaves=16, least=1, rows=0.8) if small else Tree(leaves=63, columns=0.75),
+        "symmetric": SymmetricTree(),
+        "forest": Forest(trees=20),
+        "neural": Neural() if rows <= FULL_BATCH_ROWS else Neural(max_epochs=15),
+    }

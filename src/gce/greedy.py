@@ -22,13 +22,13 @@ from gce.algorithms import ALGORITHMS, Algorithm
 from gce.base import Array, Way
 from gce.basis import Basis
 from gce.calibration import HeldOut
-from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit, Together
+from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit, Together, Watchers
 from gce.families import Family, chosen
 from gce.fitting import Fit, Keep, Method, Metric, Problem
 from gce.hooks import FitTask, with_callbacks
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.losses import Loss
-from gce.mixing import MixedFit
+from gce.mixing import MixedFit, Trial
 from gce.native import limited
 from gce.reading import Given
 from gce.settings import check_count, check_number, look_up
@@ -269,27 +269,30 @@ class GreedyConvexEnsemble(Editable):
         fits = self._fits(families)
         task.begin(sum(_rounds(family, max_iter) for family in families.values()))
         with ExitStack() as stack:
-            watchers: list[Callback] = [*self._own_callbacks(), Log()]
+            watchers = Watchers([*self._own_callbacks(), Log()])
             if task.watched:
-                watchers.append(stack.enter_context(task.rounds(partial(self._fitted, problem))))
+                watchers.add(stack.enter_context(task.rounds(partial(self._fitted, problem))))
             if self._shows_progress():
                 calls = sum(family.calls for family in families.values())
                 remaining = Remaining(len(families) * max_iter, calls, *clock)
-                watchers.append(stack.enter_context(Progress(remaining)))
+                watchers.add(stack.enter_context(Progress(remaining)))
             for left, (name, family) in zip(range(len(families), 0, -1), families.items(), strict=True):
                 fit, trail = fits[name], trails.get(name, Trail())
+                before = list(fits.values())[: len(fits) - left]
                 fit.stopping.n_iter_no_change, fit.stopping.tol = family.patience, self.tol
-                own = [limit.part(1 / left) for limit in clock]
+                trial = Trial(fit, before, problem, family.method.basis.habit.trial)
                 fit.run(
                     family.problem,
                     family.method,
                     max_iter=max_iter,
                     max_calls=family.calls,
                     metric=metric,
-                    callbacks=[*own, *watchers],
+                    callbacks=[*(limit.part(1 / left) for limit in clock), trial, watchers],
                     standing=trail.standing,
                     keep=trail.keep,
                 )
+                if watchers.stopped:
+                    break
         if not isinstance(self._fit, MixedFit):
             self.__dict__.update(self._fitted(problem))
 

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gce.algorithms import Step
 from gce.basis.base import Atoms, Zero
 from gce.calibration import HeldOut
 from gce.ensemble import ConvexEnsemble
@@ -47,8 +48,21 @@ class MixedFit:
 
     def __init__(self, fits: dict[str, Fit]) -> None:
         self.fits = fits
-        self.shares = dict.fromkeys(fits, 1 / len(fits))
+        self._solved: dict[str, float] = {}
         self.closing: dict[str, Any] | None = None
+
+    @property
+    def begun(self) -> dict[str, Fit]:
+        """Those that have rounds: a fit may end before the last family's turn."""
+        return {name: fit for name, fit in self.fits.items() if fit.rounds}
+
+    @property
+    def shares(self) -> dict[str, float]:
+        return self._solved or dict.fromkeys(self.begun, 1 / len(self.begun))
+
+    @shares.setter
+    def shares(self, given: dict[str, float]) -> None:
+        self._solved = given
 
     @property
     def members(self) -> int:
@@ -60,13 +74,13 @@ class MixedFit:
 
     @property
     def atoms(self) -> list[Atoms]:
-        return [atoms for fit in self.fits.values() for atoms in fit.atoms]
+        return [atoms for fit in self.begun.values() for atoms in fit.atoms]
 
     @property
     def history(self) -> list[dict[str, Any]]:
         """All families' rounds, one after another, and what they came to."""
         entries: list[dict[str, Any]] = []
-        for name, fit in self.fits.items():
+        for name, fit in self.begun.items():
             rounds, seconds = len(entries), entries[-1]["seconds"] if entries else 0.0
             entries += [
                 {**entry, "t": rounds + entry["t"], "seconds": seconds + entry["seconds"], "family": name}
@@ -77,7 +91,7 @@ class MixedFit:
     def families(self, offset: Tensor) -> dict[str, ConvexEnsemble]:
         """Each family's ensemble by itself, in the smallest hull that holds it."""
         found, born = {}, 0
-        for name, fit in self.fits.items():
+        for name, fit in self.begun.items():
             own = fit.ensemble(offset)
             later = torch.where(own.origin[:, 1] > 0, own.origin[:, 1] + born, 0)
             origin = torch.stack([own.origin[:, 0], later], 1)
@@ -102,12 +116,12 @@ class MixedFit:
         """
         began, self.closing = time.perf_counter(), None
         before = self.history[-1]["seconds"]
-        preds = {name: _at_best(fit, problem) for name, fit in self.fits.items()}
+        preds = {name: _at_best(fit, problem) for name, fit in self.begun.items()}
         gap = 0.0
         if problem.held_out.any():
             found = solved(problem.loss, problem.offset, [_held_out(pred, problem, total) for pred in preds.values()])
             gap, (_, *weights) = found.gap, found.weights.tolist()
-            self.shares = dict(zip(self.fits, weights, strict=True))
+            self.shares = dict(zip(self.begun, weights, strict=True))
         pred = sum(share * preds[name] for name, share in self.shares.items())
         assert isinstance(pred, Tensor)
         self.closing = self._entry(problem, pred, gap, before + time.perf_counter() - began)
@@ -120,7 +134,7 @@ class MixedFit:
             "risk": problem.risk.value(pred[:, : problem.train_rows]).tolist(),
             "gap_lower": [gap] * self.members,
             "size": [0.0] * self.members,
-            "atoms": [sum(fit.history[-1]["members"]["atoms"][m] for fit in self.fits.values()) for m in everyone],
+            "atoms": [sum(fit.history[-1]["members"]["atoms"][m] for fit in self.begun.values()) for m in everyone],
         }
         if problem.held_out.any():
             columns["validation"] = problem.held_out_loss(pred, everyone).tolist()
@@ -130,7 +144,7 @@ class MixedFit:
         """The last entry of a history, given what it says of each member."""
         means = {name: sum(column) / self.members for name, column in columns.items()}
         entry = {
-            "t": 1 + sum(fit.rounds for fit in self.fits.values()),
+            "t": 1 + sum(fit.rounds for fit in self.begun.values()),
             "seconds": seconds,
             "validation": None,
             **means,
@@ -146,7 +160,7 @@ class MixedFit:
 
         A family's rounds show that family alone; the last stage is the ensemble.
         """
-        found = [fit.stages(offset) for fit in self.fits.values()]
+        found = [fit.stages(offset) for fit in self.begun.values()]
         sizes = [len(everyone) for everyone, _ in found]
         parts = [part for everyone, _ in found for part in everyone.parts if isinstance(part, Atoms)]
         origin = torch.cat([everyone.origin for everyone, _ in found])
@@ -157,6 +171,35 @@ class MixedFit:
             paths += [torch.nn.functional.pad(own, (0, 0, before, after)) for own in path]
         last = [share * path[-1] for share, (_, path) in zip(self.shares.values(), found, strict=True)]
         return ConvexEnsemble(parts, weights, origin, offset, found[0][0].bound), [*paths, torch.cat(last)]
+
+
+class Trial:
+    """A callback that ends a family which would hardly count beside those fitted before it.
+
+    Parameters
+    ----------
+    fit : Fit
+        The family's.
+    others : list of Fit
+        Those before it, fitted to the end.
+    problem : Problem
+    rounds : int
+        When it is asked.
+    """
+
+    #: The share that is worth the rest of the fit.
+    least = 0.05
+
+    def __init__(self, fit: Fit, others: Sequence[Fit], problem: Problem, rounds: int) -> None:
+        self._fit, self._others, self._problem, self._rounds = fit, others, problem, rounds
+
+    def __call__(self, step: Step) -> bool:
+        if step.t != self._rounds or not self._others or not self._problem.held_out.any():
+            return False
+        total = np.ones(self._fit.members)
+        preds = [_at_best(fit, self._problem) for fit in (*self._others, self._fit)]
+        rows = [_held_out(pred, self._problem, total) for pred in preds]
+        return bool(solved(self._problem.loss, self._problem.offset, rows).weights[-1] < self.least)
 
 
 def _at_best(fit: Fit, problem: Problem) -> Tensor:

@@ -52,13 +52,30 @@ def _generator(*key: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(state >> np.uint64(1)))
 
 
+def names_of_rows(X: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """A number for what each row of ``X`` holds, ``(n,)``."""
+    return scrambled(_mixed(X, _odd(X.shape[1])).sum(1, dtype=np.uint64))
+
+
+def scrambled(names: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Numbers that look drawn at random, one for each (splitmix64)."""
+    z = names + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def _odd(columns: int) -> NDArray[np.uint64]:
+    drawn = np.random.Generator(np.random.PCG64(0)).integers(1 << 63, size=columns, dtype=np.uint64)
+    return np.asarray(drawn) | np.uint64(1)
+
+
 def name_of_rows(X: NDArray[np.float64] | SparseRows) -> int:
     """A number for the *set* of rows of ``X``: their order and how often they are repeated do not count.
 
     A zero adds nothing, so that rows have one name whether their zeros are kept or not.
     """
-    drawn = np.random.Generator(np.random.PCG64(0)).integers(1 << 63, size=X.shape[1], dtype=np.uint64)
-    odd = np.asarray(drawn) | np.uint64(1)
+    odd = _odd(X.shape[1])
     if isinstance(X, SparseRows):
         kept = X.matrix
         sums = np.append(np.uint64(0), np.cumsum(_mixed(kept.data, odd[kept.indices]), dtype=np.uint64))

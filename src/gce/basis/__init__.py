@@ -7,7 +7,7 @@ from gce.basis.neural import Neural, Neuron
 from gce.basis.pool import Pool
 from gce.basis.regressor import RegressorBasis
 from gce.basis.sign_tree import SignTree
-from gce.basis.tree import Tree, TreeAtoms
+from gce.basis.tree import SymmetricTree, Tree, TreeAtoms
 from gce.basis.union import Union
 
 __all__ = [
@@ -21,10 +21,17 @@ __all__ = [
     "Pool",
     "RegressorBasis",
     "SignTree",
+    "SymmetricTree",
     "Tree",
     "TreeAtoms",
     "Union",
     "Zero",
 ]
 
-BASES: dict[str, Basis] = {"neural": Neural(), "neuron": Neuron(), "tree": Tree(), "forest": Forest()}
+BASES: dict[str, Basis] = {
+    "neural": Neural(),
+    "neuron": Neuron(),
+    "tree": Tree(),
+    "symmetric": SymmetricTree(),
+    "forest": Forest(),
+}

@@ -132,12 +132,15 @@ class Habit(NamedTuple):
         Most oracle calls of a member.
     patience : int
         Rounds without progress after which a member is done.
+    trial : int
+        Rounds after which such models must count for something beside families fitted before them; 0: they need not.
     """
 
     algorithm: str = "pairwise"
     line_search: str = "exact"
     calls: int = 100
     patience: int = 20
+    trial: int = 0
 
 
 class Basis(BaseEstimator):

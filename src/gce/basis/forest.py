@@ -15,13 +15,13 @@ from torch import Tensor
 from gce import native
 from gce.basis.base import Habit
 from gce.basis.planted import Planted, dense, within
-from gce.basis.tree import Coded, Grown
+from gce.basis.tree import Coded, Grown, Rows, growing
 from gce.losses import CrossEntropy, Logistic, Loss
 from gce.objectives import Joint, Objective
 from gce.parts import Parts
 from gce.rows import Inputs
 from gce.streams import RoundStreams
-from gce.trees import Bins, Grove
+from gce.trees import Grove
 
 Link = Literal["identity", "logit", "log"]
 
@@ -43,32 +43,34 @@ class Forest(Coded):
         number.
     least : float, default=1
         Rows in a leaf, at least.
+    codes : int, default=256
+        Into how many parts a column is cut beforehand, at most.
     """
 
     habit: ClassVar[Habit] = Habit("nonlinear", "2/(t+1)", calls=1)
 
-    def __init__(self, trees: int = 50, tries: float | None = None, least: float = 1, spread: bool = True) -> None:
+    def __init__(self, trees: int = 50, tries: float | None = None, least: float = 1, codes: int = 256) -> None:
         self.trees = trees
         self.tries = tries
         self.least = least
-        self.spread = spread
+        self.codes = codes
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> ForestAtoms:
         if self.trees < 1 or self.least < 0 or (self.tries is not None and not 0 < self.tries <= 1):
             raise ValueError(f"Forest needs trees >= 1, least >= 0 and tries in (0, 1] or None, got {self!r}")
         if not isinstance(objective, Joint):
             raise ValueError("a Forest learns from targets: use algorithm='nonlinear', or 'auto'")
-        risk, (bins, codes) = objective.risk, self.coded(X)
+        risk, seen = objective.risk, self.coded(X)
         link = _link(risk.loss)
         y = risk.y.cpu().numpy()
-        tries = self._tries(len(codes), link)
+        tries = self._tries(len(seen.codes), link)
         jobs = []
         for m, generator in enumerate(rng.members):
             weight, unit = risk.weight[m].cpu().numpy(), float(risk.unit[m])
             rows = np.flatnonzero(weight).astype(np.uint32)
             seeds = torch.randint(2**62, (self.trees,), generator=generator).tolist()
             own = weight[rows] / unit, np.ascontiguousarray(y[rows])
-            jobs += [partial(_grown, bins, codes, rows, *own, tries, self.least, seed, self.spread) for seed in seeds]
+            jobs += [partial(_grown, seen, rows, *own, tries, self.least, seed) for seed in seeds]
         with native.workers(min(native.threads(), len(jobs))) as run:
             grove = Grove.of(run(jobs), torch.float32)
         offset, reach = risk.offset.cpu(), objective.bound.cpu()
@@ -92,22 +94,19 @@ def _link(loss: Loss) -> Link:
 
 
 def _grown(
-    bins: Bins,
-    codes: NDArray[np.uint8],
+    seen: Rows,
     rows: NDArray[np.uint32],
     weight: NDArray[np.float64],
     Y: NDArray[np.float64],
     tries: int,
     least: float,
     seed: int,
-    spread: bool,
 ) -> Grown:
     """One tree: feature, threshold, left, value."""
-    from gce.trees import growing
-
-    starts = np.append(0, np.cumsum(bins.widths))
-    values = bins.values if spread else np.zeros(0)
-    feature, cut, left, value = growing.scatter(codes, rows, weight, Y, tries, least, seed, values, starts)
+    bins, starts = seen.bins, np.append(0, np.cumsum(seen.bins.widths))
+    feature, cut, left, value = growing().scatter(
+        seen.codes, rows, weight, Y, tries, least, seed, bins.values, starts
+    )
     return feature, bins.thresholds(feature, cut, left > 0), left, value
 
 

@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 from gce.basis import compiled
-from gce.basis.base import Atoms, Basis
+from gce.basis.base import Atoms, Basis, Habit
 from gce.basis.captured import Recorder
 from gce.basis.descent import Schedule, descend
 from gce.basis.network import Activation, Architecture, Bounded, Networks, Parameters, SingleNeuron, TwoLayer, drawn
@@ -193,6 +193,7 @@ class Neural(TrainedBasis):
     """
 
     inherits = True
+    habit: ClassVar[Habit] = Habit(trial=20)
 
     def __init__(
         self,

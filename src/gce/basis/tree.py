@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,30 +20,64 @@ from gce.basis.planted import Planted, dense, within
 from gce.objectives import Model, Objective
 from gce.parts import Parts
 from gce.rows import Inputs
-from gce.streams import RoundStreams
+from gce.streams import RoundStreams, names_of_rows, scrambled
 from gce.trees import Bins, Grove
 from gce.trees.binning import CODES
 
 Grown = tuple[NDArray[Any], ...]
 
 
+def growing() -> ModuleType:
+    """The growers, which take a moment to load."""
+    return import_module("gce.trees.growing")
+
+
 class Coded(Basis):
     """A class of models that see columns as codes, which are made once for the rows of a fit."""
 
-    def coded(self, X: Inputs) -> tuple[Bins, NDArray[np.uint8]]:
-        """Bins, and the codes ``(d, N)`` of all rows."""
-        seen: tuple[Inputs, Bins, NDArray[np.uint8]] | None = getattr(self, "_seen", None)
-        if seen is None or seen[0] is not X:
+    codes: int
+
+    def coded(self, X: Inputs) -> Rows:
+        """The rows of a fit, coded."""
+        seen: Rows | None = getattr(self, "_seen", None)
+        if seen is None or seen.X is not X:
             if not isinstance(X, Tensor):
                 raise ValueError("trees take dense rows, got sparse ones: give X.toarray(), or use basis='neural'")
+            if not 2 <= self.codes <= CODES:
+                raise ValueError(f"codes must be from 2 to {CODES}, got {self.codes!r}")
             rows = X.double().cpu().numpy()
-            bins = Bins.learn(rows, getattr(self, 'codes', CODES))
-            self._seen = seen = (X, bins, bins.code(rows))
-        return seen[1], seen[2]
+            bins = Bins.learn(rows, self.codes)
+            self._seen = seen = Rows(X, bins, bins.code(rows), names_of_rows(rows))
+        return seen
 
     def __getstate__(self) -> dict[str, Any]:
         # rows belong to a fit
         return {name: value for name, value in super().__getstate__().items() if name not in ("_seen", "_last")}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a fit as trees see them.
+
+    Parameters
+    ----------
+    X : Tensor of shape (N, d)
+    bins : Bins
+    codes : array of shape (d, N)
+    names : array of shape (N,)
+        A number for what each row holds.
+    """
+
+    X: Inputs
+    bins: Bins
+    codes: NDArray[np.uint8]
+    names: NDArray[np.uint64]
+
+    def drawn(self, among: NDArray[np.uint32], share: float, generator: torch.Generator) -> NDArray[np.uint32]:
+        """A share of some rows; equal rows go together, so that a row of weight 2 is still two rows."""
+        key = np.uint64(torch.randint(2**62, (1,), generator=generator).item())
+        chosen = among[scrambled(self.names[among] ^ key) < np.uint64(share * 2.0**64)]
+        return chosen if len(chosen) else among
 
 
 class Tree(Coded):
@@ -61,12 +98,23 @@ class Tree(Coded):
         Rows without a slope that each leaf has beside its own: small leaves say less.
     columns : float, default=1.0
         Share of the columns that a tree may cut, drawn anew for each.
+    rows : float, default=1.0
+        Share of the rows that an atom learns from, drawn anew for each.
+    codes : int, default=256
+        Into how many parts a column is cut beforehand, at most.
     """
 
     habit: ClassVar[Habit] = Habit("boosting", calls=500, patience=30)
 
     def __init__(
-        self, leaves: int = 31, depth: int = 64, least: float = 20, l2: float = 1.0, columns: float = 1.0, rows: float = 1.0, symmetric: bool = False, codes: int = 256
+        self,
+        leaves: int = 31,
+        depth: int = 64,
+        least: float = 20,
+        l2: float = 1.0,
+        columns: float = 1.0,
+        rows: float = 1.0,
+        codes: int = 256,
     ) -> None:
         self.leaves = leaves
         self.depth = depth
@@ -74,35 +122,31 @@ class Tree(Coded):
         self.l2 = l2
         self.columns = columns
         self.rows = rows
-        self.symmetric = symmetric
         self.codes = codes
 
     def _check(self) -> None:
-        if self.leaves < 2 or self.depth < 1 or self.least < 0 or self.l2 < 0 or not 0 < self.columns <= 1:
+        sound = self.leaves >= 2 and self.depth >= 1 and self.least >= 0 and self.l2 >= 0
+        if not (sound and 0 < self.columns <= 1 and 0 < self.rows <= 1):
             raise ValueError(
-                f"Tree needs leaves >= 2, depth >= 1, least >= 0, l2 >= 0 and columns in (0, 1], got {self!r}"
+                f"{type(self).__name__} needs leaves >= 2, depth >= 1, least >= 0, l2 >= 0, and columns and rows in "
+                f"(0, 1], got {self!r}"
             )
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> TreeAtoms:
         self._check()
-        model = objective.model
-        bins, codes = self.coded(X)
-        k = model.slope.shape[2]
+        model, seen = objective.model, self.coded(X)
+        slope, bend, unit = (t.cpu().numpy() for t in (model.slope, model.bend, model.unit))
         jobs = []
         for m, generator in enumerate(rng.members):
-            D, H = (t[m].T.contiguous().cpu().numpy() for t in (model.slope, model.bend))
-            rows = np.flatnonzero(H.any(0)).astype(np.uint32)
-            unit = float(model.unit[m])
+            rows = np.flatnonzero(bend[m].any(1)).astype(np.uint32)
             if self.rows < 1:
-                some = torch.randperm(len(rows), generator=generator)[: max(1, round(self.rows * len(rows)))]
-                rows = np.sort(rows[some.numpy()])
-                unit /= self.rows
-            for j in range(k):
-                drawn = self._drawn(len(codes), generator)
-                jobs.append(partial(self._grown, bins, codes, rows, D[j], H[j], drawn, unit))
+                rows = seen.drawn(rows, self.rows, generator)
+            for j in range(slope.shape[2]):
+                columns = self._drawn(len(seen.codes), generator)
+                D, H = slope[m, :, j][rows], bend[m, :, j][rows]
+                jobs.append(partial(self._grown, seen, rows, D, H, columns, float(unit[m]) / self.rows))
         with native.workers(min(native.threads(), len(jobs))) as run:
-            trees = run(jobs)
-        return self._atoms(objective, model, X, codes, trees)
+            return self._atoms(objective, model, seen, run(jobs))
 
     def _drawn(self, d: int, generator: torch.Generator) -> NDArray[np.int64]:
         """Columns that a tree may cut."""
@@ -113,31 +157,28 @@ class Tree(Coded):
 
     def _grown(
         self,
-        bins: Bins,
-        codes: NDArray[np.uint8],
+        seen: Rows,
         rows: NDArray[np.uint32],
         D: NDArray[np.float64],
         H: NDArray[np.float64],
         columns: NDArray[np.int64],
         unit: float,
     ) -> Grown:
-        """One tree: feature, threshold, left, value; and the leaf of each row."""
-        from gce.trees import growing
-
-        own = H[rows]
+        """One tree: feature, threshold, left, value; and the leaf of each row of the fit."""
         # rows are counted by their share of H, and a row without a slope bends as much as the others do on average
-        bend = float(own.sum()) * unit
-        how = columns, bins.widths, self.depth, self.least * unit, self.l2 * bend
-        if self.symmetric:
-            feature, cut, left, value = growing.grow_level(codes, rows, D, H, *how)
-        else:
-            feature, cut, left, value = growing.grow(codes, rows, D, H, self.leaves, *how)
-        leaf = np.empty(codes.shape[1], np.int32)
-        growing.fall(codes, feature, cut, left, leaf)
-        return feature, bins.thresholds(feature, cut, left > 0), left, value[:, None], leaf
+        l2 = self.l2 * float(H.sum()) * unit
+        feature, cut, left, value = self._grow(
+            seen.codes, rows, D, H, columns, seen.bins.widths, self.least * unit, l2
+        )
+        leaf = np.empty(seen.codes.shape[1], np.int32)
+        growing().fall(seen.codes, feature, cut, left, leaf)
+        return feature, seen.bins.thresholds(feature, cut, left > 0), left, value[:, None], leaf
+
+    def _grow(self, *what: Any) -> Grown:
+        return growing().grow(*what, self.leaves, self.depth)
 
     def _atoms(
-        self, objective: Objective, model: Model, X: Inputs, codes: NDArray[np.uint8], trees: list[Grown]
+        self, objective: Objective, model: Model, seen: Rows, trees: list[Grown]
     ) -> TreeAtoms:
         """Trees in units of the bound, an atom of ``k`` trees a member."""
         bound = objective.bound.cpu().numpy()
@@ -149,18 +190,53 @@ class Tree(Coded):
             length = np.where(farthest > 0, farthest, 1.0)
         unit = [np.clip(value / length[i // k], -1, 1) for i, value in enumerate(grown)]
         grove = Grove.of([(*tree[:3], value) for tree, value in zip(trees, unit, strict=True)])
-        known = np.empty((len(length), codes.shape[1], k))
+        known = np.empty((len(length), seen.codes.shape[1], k))
         for i, (tree, value) in enumerate(zip(trees, unit, strict=True)):
             known[i // k, :, i % k] = bound[i % k] * value[tree[4], 0]
         device = objective.bound.device
         atoms = TreeAtoms(grove, objective.bound.cpu()).to(device)
-        atoms.known = X, torch.from_numpy(known).to(device)
+        atoms.known = seen.X, torch.from_numpy(known).to(device)
         atoms.length = torch.from_numpy(length).to(device) if model.free else None
         # outputs on the rows of the fit are asked for in the round that made them, and in no other
         if (last := getattr(self, "_last", None)) is not None:
             last.known = None
         self._last = atoms
         return atoms
+
+
+class SymmetricTree(Tree):
+    """Trees with one cut for all nodes of a level: stiffer than others of their depth, which suits few rows.
+
+    Parameters
+    ----------
+    depth : int, default=5
+        Levels; leaves are two to that.
+    least, l2, columns, rows, codes
+        As in :class:`Tree`.
+    """
+
+    def __init__(
+        self,
+        depth: int = 5,
+        least: float = 1,
+        l2: float = 3.0,
+        columns: float = 1.0,
+        rows: float = 1.0,
+        codes: int = 128,
+    ) -> None:
+        self.depth = depth
+        self.least = least
+        self.l2 = l2
+        self.columns = columns
+        self.rows = rows
+        self.codes = codes
+
+    @property
+    def leaves(self) -> int:  # type: ignore[override]
+        return 2**self.depth
+
+    def _grow(self, *what: Any) -> Grown:
+        return growing().grow_level(*what, self.depth)
 
 
 class TreeAtoms(Planted):

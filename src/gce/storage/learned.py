@@ -62,11 +62,11 @@ def store_mixed(mixed: MixedFit) -> Parts:
     assert mixed.closing is not None
     said, shares = mixed.closing["members"], list(mixed.shares.values())
     parts = Parts(
-        {"families": list(mixed.fits), "columns": list(said), "seconds": mixed.closing["seconds"]},
+        {"families": list(mixed.begun), "columns": list(said), "seconds": mixed.closing["seconds"]},
         {"shares": torch.tensor(shares, dtype=torch.float64)},
     )
     parts.tensors |= {f"columns.{name}": torch.tensor(column, dtype=torch.float64) for name, column in said.items()}
-    for i, fit in enumerate(mixed.fits.values()):
+    for i, fit in enumerate(mixed.begun.values()):
         parts.add(str(i), store_fit(fit))
     return parts
 

@@ -69,7 +69,7 @@ def _part(column, cut, order, slope, bend, spare, spare_slope, spare_bend):
 
 
 @_fast
-def grow(codes, rows, D, H, leaves, columns, widths, depth, least, l2):
+def grow(codes, rows, D, H, columns, widths, least, l2, leaves, depth):
     """A tree that lowers ``sum D u + u^2 H / 2`` greedily, its best leaf split next.
 
     Parameters
@@ -77,7 +77,7 @@ def grow(codes, rows, D, H, leaves, columns, widths, depth, least, l2):
     codes : array of shape (d, N)
     rows : array of shape (n,)
         Which rows to learn from.
-    D, H : arrays of shape (N,)
+    D, H : arrays of shape (n,)
     columns : array of shape (c,)
         Which columns may split.
     widths : array of shape (d,)
@@ -102,7 +102,7 @@ def grow(codes, rows, D, H, leaves, columns, widths, depth, least, l2):
     for c in range(len(columns)):
         starts[c + 1] = starts[c] + widths[columns[c]]
     hists, slot = np.empty((leaves, starts[-1], 2)), np.zeros(most, np.int64)
-    order, slope, bend = rows.copy(), D[rows], H[rows]
+    order, slope, bend = rows.copy(), D.copy(), H.copy()
     spare, spare_slope, spare_bend = np.empty_like(order), np.empty(n), np.empty(n)
     sums[0, 0], sums[0, 1], last[0] = slope.sum(), bend.sum(), n
     # a leaf's mass is taken for its share of H, so that rows need not be counted beside slopes and bends
@@ -171,7 +171,7 @@ def _best_level(hists, count, columns, starts, sums, least, l2, score):
 
 
 @_fast
-def grow_level(codes, rows, D, H, columns, widths, depth, least, l2):
+def grow_level(codes, rows, D, H, columns, widths, least, l2, depth):
     """A symmetric tree: one cut for all nodes of a level.
 
     Parameters, and what is returned, are those of :func:`grow`, but for the number of leaves, two to the ``depth``.
@@ -181,7 +181,7 @@ def grow_level(codes, rows, D, H, columns, widths, depth, least, l2):
     for c in range(len(columns)):
         starts[c + 1] = starts[c] + widths[columns[c]]
     hists, score = np.empty((most // 2, starts[-1], 2)), np.empty(256)
-    order, slope, bend = rows.copy(), D[rows], H[rows]
+    order, slope, bend = rows.copy(), D.copy(), H.copy()
     spare, spare_slope, spare_bend = np.empty_like(order), np.empty(n), np.empty(n)
     first, sums, halves = np.zeros(most + 1, np.int64), np.zeros((most, 2)), np.zeros((most, 2))
     bounds = np.zeros(most + 1, np.int64)
@@ -268,6 +268,20 @@ def _side_of_one(here, cut, weight, Y, sums):
 
 
 @_fast
+def _at_value(values, low, high, drawn):
+    """A code from ``low`` to below ``high``, by a value drawn between theirs: codes alone would know ranks only."""
+    point = values[low] + float(drawn >> _U(11)) / 2.0**53 * (values[high] - values[low])
+    first, last = int(low), int(high) - 1
+    while first < last:
+        middle = (first + last + 1) // 2
+        if values[middle] <= point:
+            first = middle
+        else:
+            last = middle - 1
+    return np.uint8(first)
+
+
+@_fast
 def _random_cut(codes, order, weight, Y, total, tries, least, state, columns, sums, here, values, starts):
     """The best of one random cut in each of several columns that vary here: column (-1: none) and code."""
     best, where, at, known = -1.0, -1, 0, 0
@@ -284,20 +298,7 @@ def _random_cut(codes, order, weight, Y, total, tries, least, state, columns, su
         if low == high:
             continue
         known += 1
-        if len(values):
-            own = values[starts[columns[left]] : starts[columns[left] + 1]]
-            share = float(_drawn(state) >> _U(11)) / 2.0**53
-            point = own[low] + share * (own[high] - own[low])
-            first, last = int(low), int(high) - 1
-            while first < last:
-                middle = (first + last + 1) // 2
-                if own[middle] <= point:
-                    first = middle
-                else:
-                    last = middle - 1
-            cut = np.uint8(first)
-        else:
-            cut = np.uint8(int(low) + int(_drawn(state) % _U(high - low)))
+        cut = _at_value(values[starts[columns[left]] : starts[columns[left] + 1]], low, high, _drawn(state))
         if Y.shape[1] == 1:
             _side_of_one(here[:n], cut, weight, Y, sums)
         else:
@@ -344,6 +345,8 @@ def scatter(codes, rows, weight, Y, tries, least, seed, values, starts):
     least : float
         Least weight of a leaf.
     seed : int
+    values, starts : arrays
+        A value for each code of each column, and where each column's begin.
 
     Returns
     -------
