@@ -73,7 +73,7 @@ def automatic(rows: int, columns: int, outputs: int) -> dict[str, Basis]:
     small = rows < SMALL_ROWS
     return {
         "tree": Tree(leaves=16, least=1, rows=0.8) if small else Tree(leaves=63, columns=0.75),
-        "symmetric": SymmetricTree(),
+        "symmetric": SymmetricTree() if small else SymmetricTree(shrinkage=0.2),
         "forest": Forest(trees=20),
         "neural": Neural() if rows <= FULL_BATCH_ROWS else Neural(max_epochs=15),
     }

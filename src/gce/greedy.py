@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from gce.active_set import Standing
-from gce.algorithms import ALGORITHMS, Algorithm
+from gce.algorithms import ALGORITHMS, Algorithm, Boosting
 from gce.base import Array, Way
 from gce.basis import Basis
+from gce.basis.base import Habit
 from gce.calibration import HeldOut
 from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit, Together, Watchers
 from gce.families import Family, chosen
@@ -190,7 +191,7 @@ class GreedyConvexEnsemble(Editable):
     def _family(self, problem: Problem, basis: Basis, streams: Streams) -> Family:
         habit = basis.habit
         method = Method(
-            look_up("algorithm", _or(self.algorithm, habit.algorithm), ALGORITHMS, Algorithm),
+            self._algorithm(habit),
             basis,
             look_up("line_search", _or(self.line_search, habit.line_search), LINE_SEARCHES, LineSearch),
             streams,
@@ -201,6 +202,12 @@ class GreedyConvexEnsemble(Editable):
             room = method.algorithm.room(max(calls, habit.calls))
             problem = replace(problem, bound=room * problem.bound)
         return Family(problem, method, calls, _or(self.n_iter_no_change, habit.patience))
+
+    def _algorithm(self, habit: Habit) -> Algorithm:
+        if self.algorithm != "auto":
+            return look_up("algorithm", self.algorithm, ALGORITHMS, Algorithm)
+        algorithm = look_up("algorithm", habit.algorithm, ALGORITHMS, Algorithm)
+        return algorithm.set_params(shrinkage=habit.shrinkage) if isinstance(algorithm, Boosting) else algorithm
 
     def _begin(self, problem: Problem, streams: Streams) -> dict[str, Trail]:
         """A fit of no rounds."""

@@ -242,9 +242,7 @@ class Joint:
         """
         mix = torch.sigmoid(self.theta.to(self.pred.dtype))[..., None]
         rest = (1 - mix) * self.pred
-        return Model(
-            mix * self.risk.gradient(rest), mix.square() * self.risk.curvature(rest), self.risk.unit, False
-        )
+        return Model(mix * self.risk.gradient(rest), mix.square() * self.risk.curvature(rest), self.risk.unit, False)
 
     def batch(self, unit: Tensor, theta: Tensor, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
         risk, pred = self.risk.rows(rows), self.pred[:, rows]

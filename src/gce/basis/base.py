@@ -132,6 +132,8 @@ class Habit(NamedTuple):
         Most oracle calls of a member.
     patience : int
         Rounds without progress after which a member is done.
+    shrinkage : float
+        What short steps take of the whole one.
     trial : int
         Rounds after which such models must count for something beside families fitted before them; 0: they need not.
     """
@@ -140,6 +142,7 @@ class Habit(NamedTuple):
     line_search: str = "exact"
     calls: int = 100
     patience: int = 20
+    shrinkage: float = 0.1
     trial: int = 0
 
 
@@ -152,13 +155,15 @@ class Basis(BaseEstimator):
         ``minimize`` finds the minimum over the whole class, so that the gap is a certificate.
     inherits : bool
         ``minimize`` also takes ``last``, each member's last atom, to start from; None in the first round.
-    habit : Habit
-        How its models are best learned, where the user does not say.
     """
 
     exact: ClassVar[bool] = False
     inherits: ClassVar[bool] = False
-    habit: ClassVar[Habit] = Habit()
+
+    @property
+    def habit(self) -> Habit:
+        """How its models are best learned, where the user does not say."""
+        return Habit()
 
     @property
     def separate(self) -> bool:

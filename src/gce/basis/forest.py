@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -47,13 +47,15 @@ class Forest(Coded):
         Into how many parts a column is cut beforehand, at most.
     """
 
-    habit: ClassVar[Habit] = Habit("nonlinear", "2/(t+1)", calls=1)
-
     def __init__(self, trees: int = 50, tries: float | None = None, least: float = 1, codes: int = 256) -> None:
         self.trees = trees
         self.tries = tries
         self.least = least
         self.codes = codes
+
+    @property
+    def habit(self) -> Habit:
+        return Habit("nonlinear", "2/(t+1)", calls=1)
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> ForestAtoms:
         if self.trees < 1 or self.least < 0 or (self.tries is not None and not 0 < self.tries <= 1):
@@ -104,9 +106,7 @@ def _grown(
 ) -> Grown:
     """One tree: feature, threshold, left, value."""
     bins, starts = seen.bins, np.append(0, np.cumsum(seen.bins.widths))
-    feature, cut, left, value = growing().scatter(
-        seen.codes, rows, weight, Y, tries, least, seed, bins.values, starts
-    )
+    feature, cut, left, value = growing().scatter(seen.codes, rows, weight, Y, tries, least, seed, bins.values, starts)
     return feature, bins.thresholds(feature, cut, left > 0), left, value
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -193,7 +193,6 @@ class Neural(TrainedBasis):
     """
 
     inherits = True
-    habit: ClassVar[Habit] = Habit(trial=20)
 
     def __init__(
         self,
@@ -224,6 +223,10 @@ class Neural(TrainedBasis):
         self.gain = gain
         self.inherit = inherit
         self.restarts = restarts
+
+    @property
+    def habit(self) -> Habit:
+        return Habit(trial=20)
 
     @property
     def separate(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -51,8 +51,6 @@ class RegressorBasis(Basis):
         holds less. Where the length counts too (``algorithm="nonlinear"``), outputs are clipped.
     """
 
-    habit: ClassVar[Habit] = Habit("boosting", calls=100)
-
     def __init__(self, estimator: Any, bound_by: Literal["scale", "clip"] = "scale") -> None:
         self.estimator = estimator
         self.bound_by = bound_by
@@ -65,6 +63,10 @@ class RegressorBasis(Basis):
             raise ValueError(f"RegressorBasis needs a regressor, whatever the task, got the classifier {one!r}")
         if self.bound_by not in ("scale", "clip"):
             raise ValueError(f"bound_by must be 'scale' or 'clip', got {self.bound_by!r}")
+
+    @property
+    def habit(self) -> Habit:
+        return Habit("boosting", calls=100)
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> RegressorAtoms:
         self._check()

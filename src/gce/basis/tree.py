@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -102,9 +102,10 @@ class Tree(Coded):
         Share of the rows that an atom learns from, drawn anew for each.
     codes : int, default=256
         Into how many parts a column is cut beforehand, at most.
+    shrinkage : float, default=0.1
+        What is taken of a step, where algorithm and limits are left to the class: the shorter the steps, the more there
+        may be of them.
     """
-
-    habit: ClassVar[Habit] = Habit("boosting", calls=500, patience=30)
 
     def __init__(
         self,
@@ -115,6 +116,7 @@ class Tree(Coded):
         columns: float = 1.0,
         rows: float = 1.0,
         codes: int = 256,
+        shrinkage: float = 0.1,
     ) -> None:
         self.leaves = leaves
         self.depth = depth
@@ -123,6 +125,15 @@ class Tree(Coded):
         self.columns = columns
         self.rows = rows
         self.codes = codes
+        self.shrinkage = shrinkage
+
+    @property
+    def habit(self) -> Habit:
+        if not 0 < self.shrinkage <= 1:
+            raise ValueError(f"shrinkage must be in (0, 1], got {self.shrinkage!r}")
+        return Habit(
+            "boosting", calls=round(50 / self.shrinkage), patience=round(3 / self.shrinkage), shrinkage=self.shrinkage
+        )
 
     def _check(self) -> None:
         sound = self.leaves >= 2 and self.depth >= 1 and self.least >= 0 and self.l2 >= 0
@@ -167,9 +178,7 @@ class Tree(Coded):
         """One tree: feature, threshold, left, value; and the leaf of each row of the fit."""
         # rows are counted by their share of H, and a row without a slope bends as much as the others do on average
         l2 = self.l2 * float(H.sum()) * unit
-        feature, cut, left, value = self._grow(
-            seen.codes, rows, D, H, columns, seen.bins.widths, self.least * unit, l2
-        )
+        feature, cut, left, value = self._grow(seen.codes, rows, D, H, columns, seen.bins.widths, self.least * unit, l2)
         leaf = np.empty(seen.codes.shape[1], np.int32)
         growing().fall(seen.codes, feature, cut, left, leaf)
         return feature, seen.bins.thresholds(feature, cut, left > 0), left, value[:, None], leaf
@@ -177,9 +186,7 @@ class Tree(Coded):
     def _grow(self, *what: Any) -> Grown:
         return growing().grow(*what, self.leaves, self.depth)
 
-    def _atoms(
-        self, objective: Objective, model: Model, seen: Rows, trees: list[Grown]
-    ) -> TreeAtoms:
+    def _atoms(self, objective: Objective, model: Model, seen: Rows, trees: list[Grown]) -> TreeAtoms:
         """Trees in units of the bound, an atom of ``k`` trees a member."""
         bound = objective.bound.cpu().numpy()
         k, grown = len(bound), [tree[3] / bound[i % len(bound)] for i, tree in enumerate(trees)]
@@ -211,7 +218,7 @@ class SymmetricTree(Tree):
     ----------
     depth : int, default=5
         Levels; leaves are two to that.
-    least, l2, columns, rows, codes
+    least, l2, columns, rows, codes, shrinkage
         As in :class:`Tree`.
     """
 
@@ -223,6 +230,7 @@ class SymmetricTree(Tree):
         columns: float = 1.0,
         rows: float = 1.0,
         codes: int = 128,
+        shrinkage: float = 0.1,
     ) -> None:
         self.depth = depth
         self.least = least
@@ -230,6 +238,7 @@ class SymmetricTree(Tree):
         self.columns = columns
         self.rows = rows
         self.codes = codes
+        self.shrinkage = shrinkage
 
     @property
     def leaves(self) -> int:  # type: ignore[override]

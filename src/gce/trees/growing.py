@@ -150,7 +150,7 @@ def _best_level(hists, count, columns, starts, sums, least, l2, score):
         score[:width] = 0.0
         for node in range(count):
             G, H = sums[node, 0], sums[node, 1]
-            if H < 2 * least:
+            if 2 * least > H:
                 continue
             whole, left, bend = G * G / (H + l2), 0.0, 0.0
             for b in range(width):
@@ -185,7 +185,11 @@ def grow_level(codes, rows, D, H, columns, widths, least, l2, depth):
     spare, spare_slope, spare_bend = np.empty_like(order), np.empty(n), np.empty(n)
     first, sums, halves = np.zeros(most + 1, np.int64), np.zeros((most, 2)), np.zeros((most, 2))
     bounds = np.zeros(most + 1, np.int64)
-    feature, cut, left = np.zeros(2 * most - 1, np.int32), np.zeros(2 * most - 1, np.int32), np.zeros(2 * most - 1, np.int32)
+    feature, cut, left = (
+        np.zeros(2 * most - 1, np.int32),
+        np.zeros(2 * most - 1, np.int32),
+        np.zeros(2 * most - 1, np.int32),
+    )
     value = np.zeros(2 * most - 1)
     sums[0, 0], sums[0, 1], first[1] = slope.sum(), bend.sum(), n
     least_bend, count, node = least * sums[0, 1], 1, 0
