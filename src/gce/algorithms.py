@@ -255,7 +255,7 @@ class Blended(Algorithm):
 
 
 class Boosting(Algorithm):
-    """Short steps from the zero function to the newest atom: gradient boosting, whose budget is the zero function's mass.
+    """Short steps from the zero function to the newest atom: gradient boosting, its budget the zero function's mass.
 
     ``f + size * g`` is a convex combination while the zero function has ``size`` to give, so that the sum of all steps
     times the bound is an l1 norm, and the bound its limit. Older atoms keep their weights, and need not be evaluated.

@@ -143,7 +143,8 @@ class Watchers:
 
     def __call__(self, step: Step) -> bool:
         # every callback hears of every round, whatever an earlier one says
-        self.stopped |= any([bool(callback(step)) for callback in self._callbacks])
+        said = [bool(callback(step)) for callback in self._callbacks]
+        self.stopped |= any(said)
         return self.stopped
 
 

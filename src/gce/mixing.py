@@ -1,7 +1,7 @@
 """Several fits as one: a hull a family of models over the same folds, and their shares solved on rows held out.
 
-An average of convex combinations is one: the families' ensembles, each times its share, are the ensemble. The shares are
-the weights of a small convex problem whose answers are known, so that they come with a certificate.
+An average of convex combinations is one: the families' ensembles, each times its share, are the ensemble. The shares
+are the weights of a small convex problem whose answers are known, so that they come with a certificate.
 """
 
 from __future__ import annotations

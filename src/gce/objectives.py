@@ -138,7 +138,7 @@ class Linear:
 
     @property
     def model(self) -> Model:
-        """The best of all functions of one length, ``sqrt(sum weight g^2)``, is ``-D / weight``: least squares on it."""
+        """Of all functions of one length ``sqrt(sum weight g^2)`` the best is ``-D / weight``: least squares on it."""
         return Model(self.gradient, self._bend, self._unit, True)
 
     @property

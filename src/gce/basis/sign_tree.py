@@ -46,7 +46,8 @@ class SignTree(Coded):
             raise ValueError(
                 "a SignTree minimises a linear objective, and algorithm='nonlinear' has another: use gce.Tree"
             )
-        bins, codes = self.coded(X)
+        seen = self.coded(X)
+        bins, codes = seen.bins, seen.codes
         bound, jobs = objective.bound.cpu(), []
         for m in range(len(rng.members)):
             D, H = (t[m].T.contiguous().double().cpu().numpy() for t in (model.slope, model.bend))

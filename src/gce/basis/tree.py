@@ -35,7 +35,7 @@ def growing() -> ModuleType:
 class Coded(Basis):
     """A class of models that see columns as codes, which are made once for the rows of a fit."""
 
-    codes: int
+    codes: int = CODES
 
     def coded(self, X: Inputs) -> Rows:
         """The rows of a fit, coded."""
