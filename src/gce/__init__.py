@@ -1,8 +1,8 @@
 """Greedy convex ensembles: convex combinations of basis models, learned by Frank-Wolfe in function space."""
 
 from gce import datasets, losses, plotting, theory, trackers
-from gce.algorithms import Algorithm, AwayStep, Blended, FrankWolfe, NonlinearGreedy, Pairwise, Step
-from gce.basis import Basis, Neural, Neuron, Pool, RegressorBasis, SignTree, Union
+from gce.algorithms import Algorithm, AwayStep, Blended, Boosting, FrankWolfe, NonlinearGreedy, Pairwise, Step
+from gce.basis import Basis, Forest, Neural, Neuron, Pool, RegressorBasis, SignTree, SymmetricTree, Tree, Union
 from gce.ensemble import ConvexEnsemble
 from gce.estimators import (
     GCEClassifier,
@@ -29,11 +29,13 @@ __all__ = [
     "AwayStep",
     "Basis",
     "Blended",
+    "Boosting",
     "Brent",
     "ConvexEnsemble",
     "ConvexStackingClassifier",
     "ConvexStackingRegressor",
     "Exact",
+    "Forest",
     "FrankWolfe",
     "GCEClassifier",
     "GCERegressor",
@@ -54,6 +56,8 @@ __all__ = [
     "RegressorBasis",
     "SignTree",
     "Step",
+    "SymmetricTree",
+    "Tree",
     "Union",
     "datasets",
     "load",

@@ -21,7 +21,7 @@ class SignTree(Coded):
 
     The least of ``sum D g`` over ``|g| <= B`` is at ``-B`` or ``B`` in every leaf, by the sign of the leaf's sum ``G``
     of slopes, and a cut is worth ``B (|G_left| + |G_right| - |G|)``: nothing, unless its sides disagree. See
-    docs/trees.md, and for better ensembles :class:`gce.basis.Tree`.
+    docs/trees.md, and for better ensembles :class:`gce.Tree`.
 
     Parameters
     ----------

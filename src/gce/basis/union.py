@@ -21,7 +21,7 @@ class Union(Basis):
 
     The best model of a union is the best of the classes' best: every class is asked in every round, with the same
     random numbers that it would have alone, and each member takes one proposal. Networks start anew in every round. A
-    model that repeats its training rows, such as a :class:`gce.basis.Forest`, would win every round: classes of such
+    model that repeats its training rows, such as a :class:`gce.Forest`, would win every round: classes of such
     models are fitted apart, and mixed on rows held out (``basis=[...]``).
 
     Parameters

@@ -13,6 +13,8 @@ from gce.native import jit
 _fast = jit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
 _U = np.uint64
 _0, _1 = _U(0), _U(1)
+#: Sums round: a leaf of just as many rows as it must have may seem to have a little less.
+_SHORT = 1 - 1e-9
 _summing = jit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
 _inline = jit(cache=True, nogil=True, error_model="numpy", boundscheck=False, inline="always")
 
@@ -106,7 +108,7 @@ def grow(codes, rows, D, H, columns, widths, least, l2, leaves, depth):
     spare, spare_slope, spare_bend = np.empty_like(order), np.empty(n), np.empty(n)
     sums[0, 0], sums[0, 1], last[0] = slope.sum(), bend.sum(), n
     # a leaf's mass is taken for its share of H, so that rows need not be counted beside slopes and bends
-    least_bend = least * sums[0, 1]
+    least_bend = _SHORT * least * sums[0, 1]
     value[0] = -sums[0, 0] / (sums[0, 1] + l2)
     _fill(hists[0], codes, order, slope, bend, columns, starts)
     _best_cut(hists[0], columns, starts, sums[0], least_bend, l2, plan[0])
@@ -192,7 +194,7 @@ def grow_level(codes, rows, D, H, columns, widths, least, l2, depth):
     )
     value = np.zeros(2 * most - 1)
     sums[0, 0], sums[0, 1], first[1] = slope.sum(), bend.sum(), n
-    least_bend, count, node = least * sums[0, 1], 1, 0
+    least_bend, count, node = _SHORT * least * sums[0, 1], 1, 0
     _fill(hists[0], codes, order, slope, bend, columns, starts)
     while count < most:
         c, at = _best_level(hists, count, columns, starts, sums, least_bend, l2, score)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gce.native import jit
-from gce.trees.growing import _fill, _part
+from gce.trees.growing import _SHORT, _fill, _part
 
 _fast = jit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
 
@@ -75,7 +75,7 @@ def grow_by_sign(codes, rows, D, mass, leaves, columns, widths, depth, least):
     order, slope, own_mass = rows.copy(), D[rows], mass[rows]
     spare, spare_slope, spare_mass = np.empty_like(order), np.empty(n), np.empty(n)
     sums[0, 0], sums[0, 1], last[0] = slope.sum(), own_mass.sum(), n
-    nothing, least = _ROUNDING * np.abs(slope).sum(), least * sums[0, 1] * (1 - 1e-9)
+    nothing, least = _ROUNDING * np.abs(slope).sum(), _SHORT * least * sums[0, 1]
     _fill(hist, codes, order, slope, own_mass, columns, starts)
     _best_cut(hist, columns, starts, sums[0], least, nothing, plan[0])
     nodes = 1
