@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from gce import GCEClassifier, GCERegressor
 from gce.basis import Forest, Tree, Zero
@@ -172,7 +173,7 @@ def awkward(draw_seed, n, constant, equal):
     st.sampled_from(["linear", "quadratic", "joint"]),
     st.sampled_from([Tree(4, least=1), Tree(3, least=1, l2=0.0), Tree(columns=0.4), Forest(3)]),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_atoms_keep_to_the_bound(seed, n, constant, equal, kind, basis):
     X, y = awkward(seed, n, constant, equal)
     y = torch.from_numpy(y)[:, None]
@@ -262,3 +263,12 @@ def test_a_hull_drawn_in_holds_the_same_function(seed, spared):
     assert (tight.outputs(X).abs() <= tight.bound * (1 + 1e-15)).all()
     for m in range(members):
         torch.testing.assert_close(tight.of_member(m)(X), wide.of_member(m)(X), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("basis", ["auto", "tree", "forest"])
+def test_few_sparse_rows_are_written_out(basis):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((40, 4)) < 0.5, 0.0, rng.normal(size=(40, 4)))
+    given = {"basis": basis, "max_atoms": 3, "cv": 2, "scale": "each", "random_state": 0}
+    sparse, dense = GCERegressor(**given).fit(csr_array(X), X[:, 0]), GCERegressor(**given).fit(X, X[:, 0])
+    np.testing.assert_allclose(sparse.predict(csr_array(X)), dense.predict(X), rtol=1e-6, atol=1e-9)

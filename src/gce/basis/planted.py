@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gce.basis.base import Atoms
@@ -46,10 +47,8 @@ class Planted(Atoms):
 
 
 def dense(X: Inputs) -> Tensor:
-    """Rows that trees can take."""
-    if not isinstance(X, Tensor):
-        raise ValueError("trees take dense rows, got sparse ones: give X.toarray()")
-    return X
+    """Rows that trees can take: few sparse rows are learned from as dense ones, and later asked about as they are."""
+    return X if isinstance(X, Tensor) else torch.from_numpy(X.toarray())
 
 
 def within(own: Tensor, bound: Tensor) -> bool:
