@@ -135,7 +135,7 @@ class Grove:
         tiles = -(-len(X) // falling.TILE)
         ends = [min(len(X), falling.TILE * (tiles * i // threads)) for i in range(threads + 1)]
         # a leaf that is a root looks at the first column too, to no effect
-        rows = (X if X.shape[1] else X.new_zeros(len(X), 1)).double().contiguous().numpy()
+        rows = (X.detach() if X.shape[1] else X.new_zeros(len(X), 1)).double().contiguous().numpy()
         known = rows, nodes, sieve, weights.double().contiguous().numpy(), into.numpy(), out.numpy()
         with native.workers(threads) as run:
             run([partial(falling.fall, *known, *part) for part in pairwise(ends)])
