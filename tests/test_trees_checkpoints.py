@@ -8,6 +8,7 @@ from sklearn.linear_model import Ridge
 import gce
 from gce.basis import Forest, Neural, RegressorBasis, Tree
 from gce.basis.neural import TrainedBasis
+from gce.mixing import Trial
 from test_checkpoints import MANY, ONE, THREE, X, assert_equal, by_single_rounds
 
 TREE, FOREST, NET = Tree(leaves=4, least=3), Forest(trees=4), Neural(hidden=4, max_epochs=10)
@@ -94,7 +95,9 @@ def test_a_limit_beyond_the_habit_widens_the_hull_and_keeps_what_is_there(folder
     """Atoms of both hulls stand in one fit, each in units of its own bound."""
 
     class Short(Tree):
-        habit = Tree.habit._replace(calls=3)
+        @property
+        def habit(self):
+            return super().habit._replace(calls=3)
 
     model = regressor(Short(leaves=4, least=3), n_iter_no_change=None)
     for atoms in (3, 6, 4):
@@ -161,3 +164,21 @@ def test_without_the_best_scores_a_fit_goes_on_to_rounding(folder):
     damaged.write_bytes((folder / "1-tree-round-000002.safetensors").read_bytes())
     with pytest.raises(gce.ModelFileError, match=r"3-neural-round-000002.* is no part of this.*another fit"):
         clone(model).fit(X, y, checkpoint=folder)
+
+
+class Tried(Neural):
+    """Networks that must count after three rounds."""
+
+    @property
+    def habit(self):
+        return super().habit._replace(trial=3)
+
+
+@pytest.mark.parametrize(("least", "rounds"), [(2.0, 3), (-1.0, 6)])
+def test_a_family_that_lost_its_trial_is_not_gone_on_with(least, rounds, folder, monkeypatch):
+    monkeypatch.setattr(Trial, "least", least)
+    model = regressor({"tree": TREE, "neural": Tried(hidden=4, max_epochs=10)}, n_iter_no_change=None, tol=0.0)
+    whole = clone(model).fit(X, ONE)
+    assert whole._fit.fits["neural"].rounds == rounds
+    assert_equal(by_single_rounds(model, X, ONE, checkpoint=folder), whole)
+    assert_equal(clone(model).fit(X, ONE, checkpoint=folder), whole)

@@ -103,6 +103,17 @@ def test_a_loaded_fit_goes_on_where_the_saved_one_would(name, path):
     assert seconds == sorted(seconds)
 
 
+def test_families_whose_turn_did_not_come_come_back(path):
+    model = regressor([TREE, FOREST, NET], callbacks=[lambda step: step.t == 2], warm_start=True).fit(X, ONE)
+    assert list(model._fit.begun) == ["tree"]
+    model.set_params(callbacks=None).save(path)
+    back = gce.load(path)
+    assert_equal(model, back)
+    assert back.history_ == model.history_
+    assert_equal(model.fit(X, ONE), back.fit(X, ONE))
+    assert list(back._fit.begun) == ["tree", "forest", "neural"]
+
+
 @pytest.mark.parametrize("name", ["trees-outputs", "mixed-outputs", "mixed-three"])
 def test_an_edited_ensemble_comes_back(name, path):
     model, y = CASES[name]

@@ -288,6 +288,8 @@ class GreedyConvexEnsemble(Editable):
                 before = list(fits.values())[: len(fits) - left]
                 fit.stopping.n_iter_no_change, fit.stopping.tol = family.patience, self.tol
                 trial = Trial(fit, before, problem, family.method.basis.habit.trial)
+                if trial.lost:
+                    continue
                 fit.run(
                     family.problem,
                     family.method,

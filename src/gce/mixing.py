@@ -193,13 +193,19 @@ class Trial:
     def __init__(self, fit: Fit, others: Sequence[Fit], problem: Problem, rounds: int) -> None:
         self._fit, self._others, self._problem, self._rounds = fit, others, problem, rounds
 
-    def __call__(self, step: Step) -> bool:
-        if step.t != self._rounds or not self._others or not self._problem.held_out.any():
+    @property
+    def lost(self) -> bool:
+        """Whether the family stands where it is asked, and does not count: also after a pause there."""
+        asked = 0 < self._rounds == self._fit.rounds
+        if not asked or not self._others or not self._problem.held_out.any():
             return False
         total = np.ones(self._fit.members)
         preds = [_at_best(fit, self._problem) for fit in (*self._others, self._fit)]
         rows = [_held_out(pred, self._problem, total) for pred in preds]
         return bool(solved(self._problem.loss, self._problem.offset, rows).weights[-1] < self.least)
+
+    def __call__(self, step: Step) -> bool:
+        return self.lost
 
 
 def _at_best(fit: Fit, problem: Problem) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gce.basis import stored
 from gce.basis.base import Atoms
-from gce.callbacks import EarlyStopping
+from gce.callbacks import EarlyStopping, Together
 from gce.ensemble import ConvexEnsemble
 from gce.fitting import Fit
 from gce.mixing import MixedFit
@@ -23,9 +23,10 @@ _MOST_FAMILIES = 1000
 
 def store_fit(fit: Fit) -> Parts:
     """A fit whose atoms are not foreign."""
-    assert fit.bound is not None
-    parts = Parts({"members": fit.members, "roomy": fit.roomy}, {"bound": fit.bound})
-    parts.add("course", courses.store(fit.course, fit.members))
+    parts = Parts({"members": fit.members, "roomy": fit.roomy, "together": isinstance(fit.stopping, Together)})
+    if fit.bound is not None:
+        parts.tensors["bound"] = fit.bound
+        parts.add("course", courses.store(fit.course, fit.members))
     return parts
 
 
@@ -42,9 +43,8 @@ def restore_fit(parts: Parts, inputs: int, bound: Tensor) -> Fit:
     members, course = parts.integer("members", 1), parts.within("course")
     # before anything of that length is made, a tensor of it is asked for
     course.mask("running", None, members)
-    fit = Fit(members, EarlyStopping(None, 0.0))
+    fit = _fit_of_no_rounds(parts, members)
     fit.bound = parts.tensor("bound", len(bound)) if "roomy" in parts.meta else bound
-    fit.roomy = "roomy" in parts.meta and parts.flag("roomy")
     if not (fit.bound > 0).all():
         raise ValueError("a bound must be positive")
     rounds = courses.restore(course, members, 1, inputs, fit.bound)
@@ -57,16 +57,24 @@ def restore_fit(parts: Parts, inputs: int, bound: Tensor) -> Fit:
     return fit
 
 
+def _fit_of_no_rounds(parts: Parts, members: int) -> Fit:
+    """A fit as it began; files of version 1 say nothing of how."""
+    together = "together" in parts.meta and parts.flag("together")
+    fit = Fit(members, (Together if together else EarlyStopping)(None, 0.0))
+    fit.roomy = "roomy" in parts.meta and parts.flag("roomy")
+    return fit
+
+
 def store_mixed(mixed: MixedFit) -> Parts:
     """Fits of several families whose atoms are not foreign, with their shares and their last entry."""
     assert mixed.closing is not None
     said, shares = mixed.closing["members"], list(mixed.shares.values())
     parts = Parts(
-        {"families": list(mixed.begun), "columns": list(said), "seconds": mixed.closing["seconds"]},
+        {"families": list(mixed.fits), "columns": list(said), "seconds": mixed.closing["seconds"]},
         {"shares": torch.tensor(shares, dtype=torch.float64)},
     )
     parts.tensors |= {f"columns.{name}": torch.tensor(column, dtype=torch.float64) for name, column in said.items()}
-    for i, fit in enumerate(mixed.begun.values()):
+    for i, fit in enumerate(mixed.fits.values()):
         parts.add(str(i), store_fit(fit))
     return parts
 
@@ -76,15 +84,19 @@ def restore_mixed(parts: Parts, inputs: int, bound: Tensor) -> MixedFit:
     families, names = parts.words("families"), parts.words("columns")
     if not 1 < len(families) == len(set(families)) <= _MOST_FAMILIES:
         raise ValueError("the families must be some, and have names that differ")
-    mixed = MixedFit({name: restore_fit(parts.within(str(i)), inputs, bound) for i, name in enumerate(families)})
-    shares = parts.finite("shares", len(families))
+    own = [parts.within(str(i)) for i in range(len(families))]
+    begun = [restore_fit(part, inputs, bound) if "course" in part.meta else None for part in own]
+    members = {fit.members for fit in begun if fit is not None}
+    if len(members) != 1 or any(part.meta.get("members") not in members for part in own):
+        raise ValueError("the families are of different members, or none has begun")
+    fits = [fit or _fit_of_no_rounds(part, *members) for fit, part in zip(begun, own, strict=True)]
+    mixed = MixedFit(dict(zip(families, fits, strict=True)))
+    shares = parts.finite("shares", len(mixed.begun))
     if (shares < 0).any() or float(shares.sum()) > 1 + ROUNDING:
         raise ValueError("the families' shares are not on the simplex")
-    if any(fit.members != mixed.members for fit in mixed.fits.values()):
-        raise ValueError("the families are of different members")
     if not {"risk"} <= set(names) <= set(courses.COLUMNS):
         raise ValueError("the history has columns that no fit writes")
-    mixed.shares = dict(zip(families, shares.tolist(), strict=True))
+    mixed.shares = dict(zip(mixed.begun, shares.tolist(), strict=True))
     said = {name: parts.tensor(f"columns.{name}", mixed.members).tolist() for name in names}
     mixed.closing = mixed.entry(said, parts.number("seconds", 0))
     return mixed

@@ -35,6 +35,7 @@ _OWN: dict[str, type[BaseEstimator]] = {
         basis.Neuron,
         basis.Tree,
         basis.Forest,
+        basis.SymmetricTree,
         basis.SignTree,
         line_search.Exact,
         line_search.Brent,
