@@ -158,7 +158,7 @@ class Linear:
         slope = self._slope[:, :, rows]
         return slope * unit, slope, torch.zeros_like(theta)
 
-    def permuted(self, order: Tensor) -> Linear:
+    def permuted(self, order: Tensor) -> Self:
         other = copy(self)
         other._known_slope = self._slope[:, :, order]
         return other
@@ -166,14 +166,14 @@ class Linear:
     def score(self, outs: Tensor) -> Tensor:
         return self.gradient.flatten(1) @ outs.flatten(1).to(self.gradient.dtype).T
 
-    def select(self, members: Tensor) -> Linear:
+    def select(self, members: Tensor) -> Self:
         other = copy(self)
         other.gradient, other.theta = self.gradient[members], self.theta[members]
         other._known_slope = None if self._known_slope is None else self._known_slope[members]
         other._bend, other._unit = self._bend[members], self._unit[members]
         return other
 
-    def cast(self, dtype: torch.dtype) -> Linear:
+    def cast(self, dtype: torch.dtype) -> Self:
         # the division happened in float64: D of order 1/n would lose digits in float32
         other = copy(self)
         other._known_slope, other.theta = self._slope.to(dtype), self.theta.to(dtype)
@@ -183,7 +183,7 @@ class Linear:
     def form(self) -> object:
         return type(self)
 
-    def copy(self) -> Linear:
+    def copy(self) -> Self:
         other = copy(self)
         other._known_slope = self._slope.clone()
         return other

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
+from types import ModuleType
 from typing import Literal, Self, get_args
 
 import numpy as np
@@ -15,7 +17,7 @@ from torch import Tensor
 from gce import native
 from gce.basis.base import Habit
 from gce.basis.planted import Planted, dense, within
-from gce.basis.tree import Coded, Grown, Rows, growing
+from gce.basis.tree import Coded, Grown, Rows
 from gce.losses import CrossEntropy, Logistic, Loss
 from gce.objectives import Joint, Objective
 from gce.parts import Parts
@@ -24,6 +26,12 @@ from gce.streams import RoundStreams
 from gce.trees import Grove
 
 Link = Literal["identity", "logit", "log"]
+
+
+def scattering() -> ModuleType:
+    """The grower, which takes a moment to load."""
+    return import_module("gce.trees.scattering")
+
 
 #: The share of a forest's answer that is taken from the classes' frequencies: no class has a probability of 0.
 DOUBT = 0.01
@@ -106,7 +114,9 @@ def _grown(
 ) -> Grown:
     """One tree: feature, threshold, left, value."""
     bins, starts = seen.bins, np.append(0, np.cumsum(seen.bins.widths))
-    feature, cut, left, value = growing().scatter(seen.codes, rows, weight, Y, tries, least, seed, bins.values, starts)
+    feature, cut, left, value = scattering().scatter(
+        seen.codes, rows, weight, Y, tries, least, seed, bins.values, starts
+    )
     return feature, bins.thresholds(feature, cut, left > 0), left, value
 
 
