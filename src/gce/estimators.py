@@ -17,22 +17,33 @@ from gce.tasks import Classification, Regression
 
 _GREEDY = """
     Every round asks the basis for the model that points best downhill, chooses which weights move and how far, and
-    stops when the rows held out no longer improve. Scores never leave ``offset_ +- bound_``.
+    stops when the rows held out no longer improve. By default this is done four times over the same folds, for boosted
+    trees of two shapes, a forest and small networks, and the shares of the four are solved exactly on the rows held
+    out. Scores never leave ``offset_ +- bound_``.
 
     Parameters
     ----------
-    algorithm : {"pairwise", "away", "frank-wolfe", "nonlinear", "blended"} or Algorithm, default="pairwise"
-        Which atoms' weights move in a round, and what the oracle minimises.
+    algorithm : {"auto", "pairwise", "away", "frank-wolfe", "nonlinear", "blended", "boosting"} or Algorithm, \
+default="auto"
+        Which atoms' weights move in a round, and what the oracle minimises. "auto" is what suits the basis: "pairwise"
+        for networks, "boosting" for trees.
     loss : %(loss)s, default="auto"
         %(loss_doc)s
-    basis : {"neural", "neuron"} or Basis, default="neural"
-        The class of models that are combined: small two-layer networks (see :class:`gce.Neural`), single neurons, or an
-        object such as ``gce.Neural(hidden=100)`` or ``gce.Pool(functions)``.
+    basis : {"auto", "neural", "neuron", "tree", "symmetric", "forest"}, Basis, or a list or dict of these, default="auto"
+        The class of models that are combined: small two-layer networks (see :class:`gce.Neural`), single neurons,
+        boosted trees (:class:`gce.Tree`, :class:`gce.SymmetricTree`), forests (:class:`gce.Forest`), or an object such
+        as ``gce.Neural(hidden=100)``, ``gce.RegressorBasis(estimator)`` or ``gce.Pool(functions)``. Of several classes
+        each is fitted by itself over the same folds, and their shares are the best for the rows held out. "auto":
+        trees of two shapes, a forest and networks, in sizes that follow from the numbers of rows, columns and outputs;
+        networks alone for sparse rows and with ``monotonic_cst``.
     bound : float or array of shape (k,), optional
-        Half the width of the hull around ``offset``. Default: %(bound)s.
+        Half the width of the hull around ``offset``. Default: %(bound)s. Boosted trees are then fitted in a hull with
+        room to spare, which is drawn in until their budget is spent: ``bound_`` is what holds. A bound that is given
+        is their budget.
     offset : float or "auto", default="auto"
         The constant around which the hull lies; "auto" is the best constant%(offset)s. The paper's is 0.
-    line_search : {"exact", "brent", "1/(t+1)", "2/(t+1)"} or LineSearch, default="exact"
+    line_search : {"auto", "exact", "brent", "1/(t+1)", "2/(t+1)"} or LineSearch, default="auto"
+        "auto" is "exact" for all but forests.
     categorical_features : "from_dtype" or array-like, default="from_dtype"
         Columns of text, booleans and categorical types are categories by themselves; a list of names, places or
         booleans adds others. A category becomes 0/1 inputs, one for each of its (at most 256) frequent levels.
@@ -46,25 +57,26 @@ _GREEDY = """
         For each column of ``X`` whether %(scores)s rise (1) or fall (-1) with it, or move as they like (0). Atoms are
         then networks whose weights keep their signs, and an average of monotone functions is monotone: it holds
         everywhere, not only on the training rows. Default: no column is constrained.
-    max_atoms : int, default=100
-        Most oracle calls of a member (no limit for a pool, whose oracle trains nothing).
+    max_atoms : int or "auto", default="auto"
+        Most oracle calls of a member of a family (no limit for a pool, whose oracle trains nothing). "auto": 100
+        networks, 500 trees (250 where steps are twice as long), one forest.
     max_iter : int, default=1000
-        Most rounds.
+        Most rounds of a family.
     tol : float, default=1e-6
         A member is done when its gap, or the fall of its training risk over ``n_iter_no_change`` rounds, is at most
         ``tol`` times its risk.
     cv : "auto", None, int, splitter or iterable of (train, test), default="auto"
-        One member a split, all trained at once and averaged into one ensemble. "auto": 5 folds (fewer where a class
-        has fewer rows), which measured better than one hold-out on four of the five data sets of
-        benchmarks/results/defaults.md. None: one hold-out.
+        One member a split, all trained at once and averaged into one ensemble. "auto": 5 folds, 10 below 2,000 rows
+        (fewer where a class has fewer rows). None: one hold-out.
     validation_fraction : float or None, default=0.2
         Share held out where ``cv`` is None; None trains on all rows, to the end.
-    n_iter_no_change : int or None, default=20
-        Rounds without a better validation value, or without a fall of the training risk, after which a member is done.
+    n_iter_no_change : int, None or "auto", default="auto"
+        Rounds without a better validation value, or without a fall of the training risk, after which a member is done
+        (boosted members together). "auto": 20 for networks, 30 for trees (15 where steps are twice as long).
     scoring : str or callable, optional
         What to watch on held-out rows: any scikit-learn scorer. Default: the loss.
     time_limit : float, optional
-        Seconds after which the fit stops with the best rounds so far.
+        Seconds after which the fit stops with the best rounds so far; families share them.
     device : str, default="cpu"
         A torch device, or "auto" for a GPU where there is one.
     n_jobs : int, optional
@@ -84,7 +96,8 @@ _GREEDY = """
     history_ : list of dict
         One a round: ``t``, ``risk``, ``validation``, ``gap`` (exact oracles) or ``gap_lower`` (trained atoms: a lower
         estimate, which can prove "not optimal" but never "optimal"), ``size``, ``atoms``, ``seconds``; means over
-        members, whose own values are lists in ``members``. The gap is that of the iterate the round started from.
+        members, whose own values are lists in ``members``. The gap is that of the iterate the round started from. Of
+        several families all rounds, one family after another (``family``), and at last what they came to.
     n_iter_ : int
         Rounds run.
     n_samples_fit_ : int
