@@ -99,10 +99,16 @@ class TimeLimit:
     ----------
     seconds : float
         Counted from the object's making.
+
+    Attributes
+    ----------
+    end : float
+        On the clock of ``time.monotonic``.
     """
 
     def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
+        self._last = time.monotonic()
+        self.end = self._last + seconds
 
     def part(self, share: float) -> TimeLimit:
         """A limit that leaves the rest of what is left to others."""
@@ -111,10 +117,13 @@ class TimeLimit:
     @property
     def left(self) -> float:
         """Seconds until the limit, negative beyond it."""
-        return self._end - time.monotonic()
+        return self.end - time.monotonic()
 
     def __call__(self, step: Step) -> bool:
-        return self.left <= 0
+        # a round like the last one would end beyond the limit by more than it now is short of it
+        now = time.monotonic()
+        pace, self._last = now - self._last, now
+        return self.left <= pace / 2
 
 
 class Log:

@@ -29,7 +29,7 @@ default="auto"
         for networks, "boosting" for trees.
     loss : %(loss)s, default="auto"
         %(loss_doc)s
-    basis : {"auto", "neural", "neuron", "tree", "symmetric", "forest"}, Basis, or a list or dict of these, default="auto"
+    basis : {"auto", "neural", "neuron", "tree", "symmetric", "forest"}, Basis, or several of these, default="auto"
         The class of models that are combined: small two-layer networks (see :class:`gce.Neural`), single neurons,
         boosted trees (:class:`gce.Tree`, :class:`gce.SymmetricTree`), forests (:class:`gce.Forest`), or an object such
         as ``gce.Neural(hidden=100)``, ``gce.RegressorBasis(estimator)`` or ``gce.Pool(functions)``. Of several classes

@@ -287,6 +287,9 @@ class GreedyConvexEnsemble(Editable):
                 fit, trail = fits[name], trails.get(name, Trail())
                 before = list(fits.values())[: len(fits) - left]
                 fit.stopping.n_iter_no_change, fit.stopping.tol = family.patience, self.tol
+                limits = [limit.part(1 / left) for limit in clock]
+                for limit in limits:
+                    family.method.basis.hurried(limit.end)
                 trial = Trial(fit, before, problem, family.method.basis.habit.trial)
                 if trial.lost:
                     continue
@@ -296,11 +299,11 @@ class GreedyConvexEnsemble(Editable):
                     max_iter=max_iter,
                     max_calls=family.calls,
                     metric=metric,
-                    callbacks=[*(limit.part(1 / left) for limit in clock), trial, watchers],
+                    callbacks=[*limits, trial, watchers],
                     standing=trail.standing,
                     keep=trail.keep,
                 )
-                if watchers.stopped:
+                if watchers.stopped or any(limit.left <= 0 for limit in clock):
                     break
         if not isinstance(self._fit, MixedFit):
             self.__dict__.update(self._fitted(problem))

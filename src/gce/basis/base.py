@@ -170,6 +170,12 @@ class Basis(BaseEstimator):
         """Each output has a model and simplex weights of its own."""
         return False
 
+    def hurried(self, end: float) -> None:
+        """Be done by ``end``, on the clock of ``time.monotonic``, with what can be done until then.
+
+        For classes whose one call may take longer than a fit is given; others are asked less often.
+        """
+
     def dtype(self, rows: int) -> torch.dtype:
         """In which precision atoms are trained and evaluated on that many training rows."""
         return torch.float64

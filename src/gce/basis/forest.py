@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -73,22 +74,40 @@ class Forest(Coded):
         risk, seen = objective.risk, self.coded(X)
         link = _link(risk.loss)
         y = risk.y.cpu().numpy()
-        tries = self._tries(len(seen.codes), link)
-        jobs = []
+        tries, each = self._tries(len(seen.codes), link), []
         for m, generator in enumerate(rng.members):
             weight, unit = risk.weight[m].cpu().numpy(), float(risk.unit[m])
             rows = np.flatnonzero(weight).astype(np.uint32)
             seeds = torch.randint(2**62, (self.trees,), generator=generator).tolist()
             own = weight[rows] / unit, np.ascontiguousarray(y[rows])
-            jobs += [partial(_grown, seen, rows, *own, tries, self.least, seed) for seed in seeds]
-        with native.workers(min(native.threads(), len(jobs))) as run:
-            grove = Grove.of(run(jobs), torch.float32)
+            each.append([partial(_grown, seen, rows, *own, tries, self.least, seed) for seed in seeds])
+        grown = self._grown_in_time(each)
+        grove = Grove.of([tree for own in grown for tree in own], torch.float32)
         offset, reach = risk.offset.cpu(), objective.bound.cpu()
         if link != "identity":
             # the farthest a score can be from the offset
             farthest = offset.abs() + abs(math.log(DOUBT)) + offset.exp().sum().log().abs() + 1
             reach = torch.minimum(farthest, reach)
-        return ForestAtoms(grove, offset, reach, self.trees, link).to(objective.bound.device)
+        return ForestAtoms(grove, offset, reach, len(grown[0]), link).to(objective.bound.device)
+
+    def hurried(self, end: float) -> None:
+        self._end = end
+
+    def _grown_in_time(self, jobs: Sequence[Sequence[Callable[[], Grown]]]) -> list[list[Grown]]:
+        """Each member's trees: all of them, or, where time is limited, as many for each as there is time for."""
+        end = getattr(self, "_end", math.inf)
+        step = self.trees if end == math.inf else 1
+        grown: list[list[Grown]] = [[] for _ in jobs]
+        with native.workers(min(native.threads(), step * len(jobs))) as run:
+            for first in range(0, self.trees, step):
+                began = time.monotonic()
+                some = run([job for own in jobs for job in own[first : first + step]])
+                for m, own in enumerate(grown):
+                    own += some[m * step : (m + 1) * step]
+                now = time.monotonic()
+                if now + (now - began) > end:
+                    break
+        return grown
 
     def _tries(self, d: int, link: Link) -> int:
         if self.tries is not None:

@@ -52,7 +52,7 @@ class Coded(Basis):
 
     def __getstate__(self) -> dict[str, Any]:
         # rows belong to a fit
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_seen", "_last")}
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_seen", "_last", "_end")}
 
 
 @dataclass(frozen=True)
