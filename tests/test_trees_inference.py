@@ -11,9 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gce
 from gce import native
-from gce.basis import ForestAtoms, Tree, TreeAtoms
+from gce.basis import ForestAtoms, TreeAtoms
 from gce.ensemble import ConvexEnsemble
 from gce.trees import Grove
 from helpers import GPU, random_grove
@@ -151,14 +150,23 @@ def test_trees_beside_something_to_differentiate():
     assert torch.equal(ensemble(X), ensemble(X.detach()))
 
 
-def test_sparse_rows_are_refused_in_a_sentence():
-    from scipy.sparse import csr_array
-
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    model = gce.GCERegressor(basis=Tree(leaves=3, least=2), max_atoms=2, cv=2, random_state=0).fit(X, X[:, 0])
-    big = csr_array(np.tile(X, (9000, 1)))
-    with pytest.raises(ValueError, match=r"trees take dense rows, got sparse ones: give X\.toarray\(\)"):
-        model.ensemble_(gce.rows.SparseRows(big, torch.zeros(3).double()))
+@pytest.mark.parametrize("depth", [1, 3, 6])
+def test_cuts_of_a_level_are_one(depth):
+    """Of a tree that cuts all nodes of a level alike."""
+    rng = np.random.default_rng(depth)
+    nodes = 2 ** (depth + 1) - 1
+    level = np.log2(np.arange(1, nodes + 1)).astype(int)
+    feature, threshold = rng.integers(0, INPUTS, depth + 1)[level].astype(np.int32), rng.normal(size=depth + 1)[level]
+    left = np.where(level < depth, 2 * np.arange(nodes) + 1, 0).astype(np.int32)
+    grove = Grove.of([(feature, threshold, left, rng.normal(size=(nodes, 1)))])
+    begin, _, cut, *_ = falling.sieve(
+        *(t.numpy() for t in (grove.size, grove.first, *list(grove.tensors().values())[1:]))
+    )
+    assert begin.tolist() == [0, -(-depth // 4) * 4]
+    assert np.isfinite(cut).sum() == depth
+    X, one = rows_for(rng, 200), torch.ones(1, 1, dtype=torch.float64)
+    found = grove.summed(torch.from_numpy(X), one, torch.tensor([0]), 1)
+    assert np.array_equal(found, by_hand(grove, X, one.numpy(), [0], 1))
 
 
 PROGRAM = """

@@ -24,7 +24,7 @@ _NUMBERS, _TILES = 1 << 15, 32
 _LEAVES = 64
 
 _U = np.uint64
-_0, _1, _T, _ALL = _U(0), _U(1), _U(TILE), _U(2**64 - 1)
+_0, _1, _T = _U(0), _U(1), _U(TILE)
 #: A product with this has the place of a single bit in its highest six (de Bruijn).
 _BRUIJN, _HIGH = _U(0x03F79D71B4CB0A89), _U(58)
 _PLACES = np.zeros(64, np.uint64)
@@ -36,35 +36,37 @@ _inlined = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 
 @_compiled
 def sieve(size, first, feature, threshold, left, value):
-    """The cuts of all trees of up to 64 leaves, with the leaves that each leaves to rows beyond it.
+    """The cuts of all trees of up to 64 leaves, with the leaves that each rules out for rows beyond it.
 
     Returns
     -------
     begin : array of shape (T + 1,)
-        Where each tree's cuts begin; larger trees have none.
-    column, cut, keep : arrays of shape (cuts,)
+        Where each tree's cuts begin, a multiple of four; larger trees have none.
+    column, cut, out : arrays of shape (cuts,)
+        Cuts of one column at one place are one, so that a tree that cuts all nodes of a level alike has one a level.
     origin : array of shape (T + 1,)
         Where each tree's leaves begin.
     leaf : array of shape (leaves, v)
         What leaves say, from the left to the right.
     """
-    begin, origin = np.zeros(len(size) + 1, np.int64), np.zeros(len(size) + 1, np.int64)
+    begin, origin, room = np.zeros(len(size) + 1, np.int64), np.zeros(len(size) + 1, np.int64), 0
     for t in range(len(size)):
         leaves = (size[t] + 1) // 2
-        small = leaves <= _LEAVES
-        begin[t + 1] = begin[t] + (leaves - 1 if small else 0)
-        origin[t + 1] = origin[t] + (leaves if small else 0)
-    column, cut, keep = np.empty(begin[-1], np.uint64), np.empty(begin[-1]), np.empty(begin[-1], np.uint64)
+        origin[t + 1] = origin[t] + (leaves if leaves <= _LEAVES else 0)
+        room += leaves + 2 if leaves <= _LEAVES else 0
+    # a cut that nothing is beyond
+    column, cut, out = np.zeros(room, np.uint64), np.full(room, np.inf), np.zeros(room, np.uint64)
     leaf = np.empty((origin[-1], value.shape[1]), value.dtype)
     under, start = np.empty(2 * _LEAVES, np.uint64), np.empty(2 * _LEAVES, np.uint64)
     for t in range(len(size)):
+        begin[t + 1] = begin[t]
         if origin[t] == origin[t + 1]:
             continue
         # children stand after their parents: backwards leaves can be counted, forwards be numbered
         for p in range(size[t] - 1, -1, -1):
             child = left[first[t] + p]
             under[p] = under[child] + under[child + 1] if child else _1
-        start[0], place = _0, begin[t]
+        start[0], end = _0, begin[t]
         for p in range(size[t]):
             node = first[t] + p
             child = left[node]
@@ -72,10 +74,14 @@ def sieve(size, first, feature, threshold, left, value):
                 leaf[origin[t] + np.int64(start[p])] = value[node]
                 continue
             start[child], start[child + 1] = start[p], start[p] + under[child]
+            place = begin[t]
+            while place < end and (column[place] != _U(feature[node]) or cut[place] != threshold[node]):
+                place += 1
             column[place], cut[place] = feature[node], threshold[node]
-            keep[place] = ~(((_1 << under[child]) - _1) << start[p])
-            place += 1
-    return begin, column, cut, keep, origin, leaf
+            out[place] |= ((_1 << under[child]) - _1) << start[p]
+            end = max(end, place + 1)
+        begin[t + 1] = begin[t] + (end - begin[t] + 3) // 4 * 4
+    return begin, column[: begin[-1]], cut[: begin[-1]], out[: begin[-1]], origin, leaf
 
 
 @_inlined
@@ -89,22 +95,40 @@ def _lay(X, start, end, tiles):
 
 
 @_inlined
-def _sift(tiles, at, sieve, t, weight, result, start, end, mask):
+def _beyond(value, edge, out):
+    return out if value > edge else _0
+
+
+@_inlined
+def _leftmost(ruled):
+    """The place of the lowest bit that is 0."""
+    return _PLACES[((~ruled & (ruled + _1)) * _BRUIJN) >> _HIGH]
+
+
+@_inlined
+def _sift(tiles, at, sieve, t, weight, result, start, end, ruled):
     """Add what a tile's rows get from a tree of few leaves."""
-    begin, column, cut, keep, origin, leaf = sieve
+    begin, column, cut, out, origin, leaf = sieve
     for r in range(_T):
-        mask[r] = _ALL
-    for q in range(begin[t], begin[t + 1]):
-        here, edge, rest = at + column[q] * _T, cut[q], keep[q]
+        ruled[r] = _0
+    # four cuts at a time: leaves that are ruled out are read and written once for all of them
+    for q in range(begin[t], begin[t + 1], 4):
+        a, b, c, d = at + column[q] * _T, at + column[q + 1] * _T, at + column[q + 2] * _T, at + column[q + 3] * _T
+        e, f, g, h = cut[q], cut[q + 1], cut[q + 2], cut[q + 3]
+        i, j, k, m = out[q], out[q + 1], out[q + 2], out[q + 3]
         for r in range(_T):
-            mask[r] &= rest if tiles[here + r] > edge else _ALL
-    base, v = _U(origin[t]), _U(leaf.shape[1])
-    total, says, at = result.reshape(-1), leaf.reshape(-1), _U(start) * v
-    for r in range(_U(end - start)):
-        lowest = mask[r] & (~mask[r] + _1)
-        place = (base + _PLACES[(lowest * _BRUIJN) >> _HIGH]) * v
+            one = _beyond(tiles[a + r], e, i) | _beyond(tiles[b + r], f, j)
+            ruled[r] |= one | _beyond(tiles[c + r], g, k) | _beyond(tiles[d + r], h, m)
+    base, v, count = _U(origin[t]), _U(leaf.shape[1]), _U(end - start)
+    total, says, here = result.reshape(-1), leaf.reshape(-1), _U(start) * v
+    if v == _1:
+        for r in range(count):
+            total[here + r] += weight[0] * says[base + _leftmost(ruled[r])]
+        return
+    for r in range(count):
+        place = (base + _leftmost(ruled[r])) * v
         for j in range(v):
-            total[at + r * v + j] += weight[j] * says[place + j]
+            total[here + r * v + j] += weight[j] * says[place + j]
 
 
 @_inlined
@@ -151,7 +175,7 @@ def fall(X, nodes, sieve, weight, into, result, start, end):
     block = TILE * max(1, min(_TILES, _NUMBERS // (TILE * max(1, d))))
     sifted = origin[-1] > 0 and end - start >= _FEW
     tiles = np.zeros(block * d if sifted else 0)
-    mask, place = np.empty(TILE, np.uint64), np.empty(_LANES, np.uint64)
+    ruled, place = np.empty(TILE, np.uint64), np.empty(_LANES, np.uint64)
     for here in range(start, end, block):
         last = min(here + block, end)
         if sifted:
@@ -166,4 +190,4 @@ def fall(X, nodes, sieve, weight, into, result, start, end):
                 if stop - tile < _FEW:
                     _walk(X, nodes, t, weight[t], out, tile, stop, place)
                 else:
-                    _sift(tiles, _U((tile - here) * d), sieve, t, weight[t], out, tile, stop, mask)
+                    _sift(tiles, _U((tile - here) * d), sieve, t, weight[t], out, tile, stop, ruled)
