@@ -45,7 +45,7 @@ CASES = [
     (GCERegressor(loss="hinge"), (X, y), {}, "unknown loss 'hinge': use one of 'squared_error'"),
     (GCEClassifier(loss="squared_error"), (X, labels), {}, "unknown loss 'squared_error': use one of 'log_loss'"),
     (GCERegressor(algorithm="newton"), (X, y), {}, "unknown algorithm 'newton': use one of 'pairwise'"),
-    (GCERegressor(basis="tree"), (X, y), {}, "unknown basis 'tree'"),
+    (GCERegressor(basis="oak"), (X, y), {}, "unknown basis 'oak'"),
     (GCERegressor(line_search="wolfe"), (X, y), {}, "unknown line_search 'wolfe'"),
     (GCERegressor(device="abacus"), (X, y), {}, "device='abacus' cannot be used here"),
     (GCERegressor(bound=-1.0), (X, y), {}, "bound must be a positive number"),

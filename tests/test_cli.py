@@ -15,7 +15,8 @@ import gce.cli.compare as compare_module
 from gce.cli.app import app
 from gce.cli.peers import PEERS, Peer
 
-TINY = [word for s in ("max_atoms=3", "basis__hidden=3", "basis__max_epochs=3") for word in ("--set", s)]
+SMALL = ("max_atoms=3", "basis=neural", "basis__hidden=3", "basis__max_epochs=3")
+TINY = [word for s in SMALL for word in ("--set", s)]
 SUFFIXES = ["csv", "parquet", "arrow"]
 WRITE = {"csv": pl.DataFrame.write_csv, "parquet": pl.DataFrame.write_parquet, "arrow": pl.DataFrame.write_ipc}
 READ = {"csv": pl.read_csv, "parquet": pl.read_parquet, "arrow": pl.read_ipc}
@@ -79,7 +80,7 @@ def test_fit_says_what_it_guesses_and_judges_on_the_test_rows(folder):
     assert re.search(r"error\s+\d+\.\d\d %", text)
     found = json.loads(call(*words, "--json").stdout)
     assert (found["task"], found["classes"], found["stopped"]) == ("classification", ["down", "up"], "done")
-    assert (found["rounds"], found["members"], found["settings"]["max_atoms"]) == (3, 5, 3)
+    assert (found["rounds"], found["members"], found["settings"]["max_atoms"]) == (3, 10, 3)
     model = gce.GCEClassifier(max_atoms=3, basis=gce.Neural(hidden=3, max_epochs=3), random_state=0)
     train, test = folder / "train.csv", folder / "test.csv"
     model.fit(rows_of(train), pl.read_csv(train)["label"].to_numpy())
@@ -145,7 +146,8 @@ def test_weights_groups_folds_and_categories_reach_the_fit(folder, monkeypatch):
 
 def test_a_time_limit_is_told(folder):
     found = json.loads(call("fit", folder / "train.csv", "-t", "label", "--time-limit", "0", "--json").stdout)
-    assert (found["stopped"], found["rounds"]) == ("time limit", 1)
+    # a round of each of four classes, and what they come to
+    assert (found["stopped"], found["rounds"]) == ("time limit", 5)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_inspect_shows_what_is_in_a_file(folder, classifier, regressor):
     ]  # fmt: skip
     assert found["columns"][1]["levels"] == ["7", "blue", "red"]
     text = call("inspect", regressor).stdout
-    for words in ("GCERegressor", "max_atoms=3", "±", "at best", "blue", "5 members"):
+    for words in ("GCERegressor", "max_atoms=3", "±", "at best", "blue", "10 members"):
         assert words in text
 
 

@@ -13,9 +13,9 @@ import gce
 
 #: A fit that would take hours.
 ENDLESS = ["max_atoms=100000", "max_iter=100000", "n_iter_no_change=None", "tol=0", "verbose=True"]
-TINY = ["basis__hidden=3", "basis__max_epochs=3"]
+TINY = ["basis=neural", "basis__hidden=3", "basis__max_epochs=3"]
 #: A round that takes many seconds.
-SLOW = ["basis__hidden=3000", "basis__max_epochs=3000"]
+SLOW = ["basis=neural", "basis__hidden=3000", "basis__max_epochs=3000"]
 
 
 @pytest.fixture(scope="module")

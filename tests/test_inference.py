@@ -75,14 +75,14 @@ def test_a_fit_that_cannot_fit_says_so(monkeypatch):
     monkeypatch.setattr(memory, "_SMALL", 0)
     monkeypatch.setattr(memory, "available", lambda device: 2**12)
     X = np.random.default_rng(0).normal(size=(300, 2))
-    with pytest.raises(MemoryError, match=r"needs about .* GiB of memory beside its data \(300 rows, 5 member"):
-        GCERegressor(max_atoms=2).fit(X, X[:, 0])
+    with pytest.raises(MemoryError, match=r"needs about .* GiB of memory beside its data \(300 rows, 10 member"):
+        GCERegressor(basis="neural", max_atoms=2).fit(X, X[:, 0])
 
 
 def test_with_little_memory_atoms_are_evaluated_again(monkeypatch, caplog):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), rng.integers(0, 3, 300)
-    model = GCEClassifier(max_atoms=6, random_state=0, cv=2)
+    model = GCEClassifier(basis="neural", max_atoms=6, random_state=0, cv=2)
     plenty = model.fit(X, y).predict_proba(X)
     need = 8 * 300 * memory._WORKING * 2 * 3
     monkeypatch.setattr(memory, "_SMALL", 0)
@@ -134,7 +134,7 @@ def test_atoms_of_another_kind_stand_beside_the_old_ones():
 
 def test_an_ensemble_can_be_differentiated():
     X = np.random.default_rng(0).normal(size=(80, 2))
-    model = GCERegressor(max_atoms=3, random_state=0).fit(X, X[:, 0])
+    model = GCERegressor(basis="neural", max_atoms=3, random_state=0).fit(X, X[:, 0])
     rows = torch.from_numpy(X[:3]).requires_grad_()
     model.ensemble_(rows).sum().backward()
     assert rows.grad.abs().sum() > 0

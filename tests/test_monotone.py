@@ -131,7 +131,7 @@ def test_what_the_data_contradict_is_flat_and_what_is_free_is_learned():
     X, _ = table(200)
     y = -X[:, 0] + 0.01 * X[:, 1]
     free, against, beside = (
-        gce.GCERegressor(max_atoms=15, cv=2, random_state=0, monotonic_cst=signs).fit(X, y)
+        gce.GCERegressor(basis="neural", max_atoms=15, cv=2, random_state=0, monotonic_cst=signs).fit(X, y)
         for signs in (None, [1, 0, 0, 0], [0, 1, 0, 0])
     )
     moved = X + np.array([0.5, 0, 0, 0])
@@ -145,7 +145,7 @@ def test_a_constraint_that_holds_does_not_hurt():
     X = rng.normal(size=(500, 4))
     y = np.tanh(2 * X[:, 0]) + np.exp(-X[:, 1]) / 2 + np.sin(2 * X[:, 2]) + 0.5 * X[:, 3] + 0.1 * rng.normal(size=500)
     free, kept = (
-        gce.GCERegressor(max_atoms=30, cv=2, random_state=0, monotonic_cst=signs).fit(X[:300], y[:300])
+        gce.GCERegressor(basis="neural", max_atoms=30, cv=2, random_state=0, monotonic_cst=signs).fit(X[:300], y[:300])
         for signs in (None, SIGNS)
     )
     assert kept.score(X[300:], y[300:]) > free.score(X[300:], y[300:]) - 0.01

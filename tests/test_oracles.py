@@ -258,14 +258,14 @@ def test_what_cannot_be_recorded_is_launched():
 @GPU
 def test_one_seed_one_model_on_a_gpu():
     X = np.random.default_rng(0).normal(size=(5_000, 3))
-    settings = {"max_atoms": 4, "random_state": 0, "device": "cuda", "cv": 2}
+    settings = {"basis": "neural", "max_atoms": 4, "random_state": 0, "device": "cuda", "cv": 2}
     one, two = (GCERegressor(**settings).fit(X, X[:, 0] * X[:, 1]).predict(X) for _ in range(2))
     assert np.array_equal(one, two)
 
 
 def test_without_numba_tensor_operations_train_the_same(monkeypatch):
     X = np.random.default_rng(0).normal(size=(150, 3))
-    model = GCERegressor(max_atoms=3, random_state=0, cv=2)
+    model = GCERegressor(basis="neural", max_atoms=3, random_state=0, cv=2)
     looped = model.fit(X, X[:, 0] * X[:, 1]).predict(X)
     monkeypatch.setattr(native, "loops", lambda: None)
     monkeypatch.setattr(native, "passes", lambda: None)

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, on the defaults once and on tiny settings of every algorithm."""
+"""scikit-learn's own checks, on the default classes once and on tiny settings of every class and algorithm."""
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -10,7 +10,11 @@ TINY = {"basis": Neural(hidden=4, max_epochs=40), "max_atoms": 8, "cv": 2}
 
 def models():
     for kind in (GCERegressor, GCEClassifier):
-        yield kind()
+        # all classes, each for so many rounds only: whole fits take minutes of these checks
+        yield kind(max_iter=5)
+        yield kind(basis="neural")
+        for basis in ("tree", "symmetric", "forest"):
+            yield kind(basis=basis, max_atoms=20, cv=2)
         for algorithm in ALGORITHMS:
             yield kind(algorithm=algorithm, **TINY)
     for kind in (NGCERegressor, NGCEClassifier, NNRegressor, NNClassifier):

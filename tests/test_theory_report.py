@@ -88,7 +88,8 @@ def test_draws_repeat_and_differ():
         ({"X": torch.full((10, 1), torch.inf)}, "X contains infinity"),
         ({"basis": Pool(outputs=np.zeros((2, 10, 2)))}, "one output"),
         ({"basis": Pool(functions=[lambda X: np.zeros((len(X), 3))])}, "one output"),
-        ({"basis": "forest"}, "unknown basis"),
+        ({"basis": "oak"}, "unknown basis"),
+        ({"basis": "forest"}, "a Forest learns from targets"),
     ],
 )
 def test_what_has_no_complexity_here_is_refused(change, words):
@@ -219,7 +220,7 @@ def test_a_report_says_what_it_is_not():
     for phrase in (
         "not a certificate: B, the offset and the scaling of the columns were chosen from these rows",
         "complexity is a lower estimate",
-        "averaging 5 members",
+        "averaging 10 members",
         "early stopping",
         "Every target, also those to come",
         "give them as X_held_out and y_held_out",

@@ -122,8 +122,7 @@ def drawn_in(ensemble: ConvexEnsemble) -> ConvexEnsemble:
     Where every member leaves the zero function a share of at least ``z``, atoms times ``1 - z``, weights divided by it
     and a zero function that gives up what is missing add up to the same: ``B -> c B``, ``g -> c g``, ``w -> w / c``.
     """
-    parts = [part for part in ensemble.parts if isinstance(part, Atoms)]
-    zero = torch.cat([torch.full((len(part),), isinstance(part, Zero)) for part in parts]).to(ensemble.weights.device)
+    zero = _zeros(ensemble)
     spared = ensemble.members * torch.stack(
         [ensemble.weights[zero & (ensemble.origin[:, 0] == m)].sum() for m in range(ensemble.members)]
     )
@@ -132,5 +131,26 @@ def drawn_in(ensemble: ConvexEnsemble) -> ConvexEnsemble:
         return ensemble
     weights = ensemble.weights / factor
     weights[zero] = (ensemble.weights[zero] - (1 - factor) / ensemble.members).clamp(min=0) / factor
-    scaled = [part.scaled(factor) for part in parts]
-    return ConvexEnsemble(scaled, weights, ensemble.origin, ensemble.offset, factor * ensemble.bound)
+    scaled = [part.scaled(factor) for part in ensemble.parts if isinstance(part, Atoms)]
+    return lean(ConvexEnsemble(scaled, weights, ensemble.origin, ensemble.offset, factor * ensemble.bound))
+
+
+def lean(ensemble: ConvexEnsemble) -> ConvexEnsemble:
+    """The same function without zero functions of no weight; a member that has nothing else keeps its own."""
+    zero, member = _zeros(ensemble), ensemble.origin[:, 0]
+    kept = ~zero | (ensemble.weights > 0) | ~torch.isin(member, member[~zero])
+    parts, first = [], 0
+    for part in ensemble.parts:
+        assert isinstance(part, Atoms)
+        chosen = kept[first : first + len(part)].nonzero().flatten()
+        first += len(part)
+        if len(chosen):
+            parts.append(part if len(chosen) == len(part) else part.select(chosen))
+    return ConvexEnsemble(parts, ensemble.weights[kept], ensemble.origin[kept], ensemble.offset, ensemble.bound)
+
+
+def _zeros(ensemble: ConvexEnsemble) -> Tensor:
+    """Which of the atoms are zero functions, ``(A,)``."""
+    parts = [part for part in ensemble.parts if isinstance(part, Atoms)]
+    zero = torch.cat([torch.full((len(part),), isinstance(part, Zero)) for part in parts])
+    return zero.to(ensemble.weights.device)

@@ -18,7 +18,7 @@ from torch import Tensor
 from gce.algorithms import Step
 from gce.basis.base import Atoms, Zero
 from gce.calibration import HeldOut
-from gce.ensemble import ConvexEnsemble
+from gce.ensemble import ConvexEnsemble, lean
 from gce.fitting import Fit, Problem
 from gce.losses import Loss
 from gce.risk import Risk
@@ -26,8 +26,9 @@ from gce.weighting import Outputs, Solution, solve
 
 Array = NDArray[np.float64]
 
-#: The gap, relative to the loss, to which shares are solved.
-TOL = 1e-6
+#: The gap, relative to the loss, to which shares are solved: so few are found to the last digits that matter, and rows
+#: of weight 2 then count as two rows do.
+TOL = 1e-12
 
 
 class MixedFit:
@@ -258,4 +259,4 @@ def mixed(families: dict[str, ConvexEnsemble], shares: dict[str, float], members
     weights.insert(0, (1 / members - taken).clamp(min=0))
     origin.insert(0, torch.stack([torch.arange(members), torch.zeros(members, dtype=torch.long)], 1).to(device))
     bound = torch.stack([own.bound for own in used.values()] or [first.bound]).amax(0)
-    return ConvexEnsemble(parts, torch.cat(weights), torch.cat(origin), first.offset, bound)
+    return lean(ConvexEnsemble(parts, torch.cat(weights), torch.cat(origin), first.offset, bound))

@@ -23,6 +23,8 @@ class Atoms(nn.Module):
     During a fit the leading dimension holds one atom a member; in an ensemble it holds all its atoms.
     """
 
+    #: They repeat the rows that they learned from, so that their weights can be found on other rows only.
+    repeats: ClassVar[bool] = False
     #: Names of atoms that may be found again, ``(A,)``; None where each atom is new.
     keys: Tensor | None = None
     #: Steps to each atom at which the quadratic model that it was grown on is least, ``(A,)``; None where unknown.

@@ -153,6 +153,7 @@ class ForestAtoms(Planted):
         From means to scores; probabilities are first mixed with those of the offset, so that none is 0.
     """
 
+    repeats = True
     offset: Tensor
 
     def __init__(self, grove: Grove, offset: Tensor, bound: Tensor, trees: int, link: Link) -> None:

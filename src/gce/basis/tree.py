@@ -47,7 +47,9 @@ class Coded(Basis):
                 raise ValueError(f"codes must be from 2 to {CODES}, got {self.codes!r}")
             rows = X.double().cpu().numpy()
             bins = Bins.learn(rows, self.codes)
-            self._seen = seen = Rows(X, bins, bins.code(rows), names_of_rows(rows))
+            # scaling rounds with the sums of weights, and the last digits are not the row's own
+            names = names_of_rows(np.round(rows * 2.0**20))
+            self._seen = seen = Rows(X, bins, bins.code(rows), names)
         return seen
 
     def __getstate__(self) -> dict[str, Any]:

@@ -50,7 +50,8 @@ def _object(model: Any, owner: str, name: str) -> BaseEstimator:
         held = clone(_OBJECTS[owner][held])
         model.set_params(**{owner: held})
     if not isinstance(held, BaseEstimator):
-        raise typer.BadParameter(f"{name!r}: {owner} has no parameters of its own", param_hint="--set")
+        named = f": name one first, as in {owner}={next(iter(_OBJECTS[owner]))}" if owner in _OBJECTS else ""
+        raise typer.BadParameter(f"{name!r}: {owner}={held!r} has no parameters of its own{named}", param_hint="--set")
     return held
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from gce.base import ConvexModel
+from gce.basis.base import Atoms
 from gce.calibration import HeldOut
 from gce.ensemble import ConvexEnsemble
 from gce.fitting import Problem
@@ -121,8 +122,18 @@ class Composed(ConvexModel):
         return shares
 
     def _own_rows(self, problem: Problem) -> Tensor:
-        """Weights ``(M, N)`` of the rows on which each part finds its weights."""
-        return problem.train
+        """Weights ``(M, N)`` of the rows on which each part finds its weights.
+
+        Those that it learned from, unless some of its atoms repeat these.
+        """
+        if self._joint or not any(part.repeats for part in self.ensemble_.parts if isinstance(part, Atoms)):
+            return problem.train
+        if not problem.held_out.any(1).all():
+            raise ValueError(
+                "a forest repeats the rows that it learned from, so that weights beside it are found on rows held out, "
+                "and this model held out none: use reweight with rows that it has not seen"
+            )
+        return problem.held_out
 
     # Put together.
 

@@ -30,8 +30,9 @@ class Editable(Composed):
     at once), ``"2:0"`` is the zero function around the offset, which is there for any weights and cannot be removed.
 
     A model keeps no rows: they are given again. Each member finds its weights on the rows that it learned from, as
-    fully corrective algorithms do (held-out rows are few, and measured worse: benchmarks/results/surgery.md). Answers
-    are calibrated on the rows it held out, as in a fit. An edited model has no rounds and no history.
+    fully corrective algorithms do (held-out rows are few, and measured worse: benchmarks/results/surgery.md); beside a
+    forest, which repeats those, on the rows that it held out. Answers are calibrated on the rows it held out, as in a
+    fit. An edited model has no rounds and no history.
     """
 
     @property

@@ -13,6 +13,7 @@ from torch import Tensor, as_tensor
 from gce.basis import BASES, Basis, Networks
 from gce.basis.network import TwoLayer
 from gce.ensemble import ConvexEnsemble
+from gce.families import chosen
 from gce.losses import Loss
 from gce.settings import as_numpy, look_up
 from gce.theory.bounds import exponent
@@ -95,12 +96,21 @@ def costs_of(model: Fitted, X: Any, y: Any) -> tuple[Array, Array]:
 
 def basis_of(model: Fitted, oracle: str | Basis | None = None) -> Basis:
     """The model's basis, or another oracle for its class; a size left open is read off the model's atoms."""
-    given = getattr(model, "basis", None) if oracle is None else oracle
-    if given is None:
+    given = getattr(model, "basis", None)
+    if given is None and oracle is None:
         raise ValueError(
             f"{type(model).__name__} has no basis to ask: give oracle=, a basis for the class of its atoms"
         )
-    basis = look_up("basis", given, BASES, Basis)
+    if given is not None:
+        # the numbers of rows and columns say how large classes are, not how many
+        own = chosen(given, 1, 1, 1, plain=getattr(model, "monotonic_cst", None) is None)
+        if len(own) > 1:
+            raise ValueError(
+                f"a bound report is about one class of atoms, and basis={given!r} mixes {', '.join(own)}: fit with one "
+                "of them"
+            )
+        (given,) = own.values()
+    basis = look_up("basis", given if oracle is None else oracle, BASES, Basis)
     if basis.get_params().get("hidden", 0) is None:
         for part in model.ensemble_.parts:
             if isinstance(part, Networks) and isinstance(part.architecture, TwoLayer):
