@@ -130,7 +130,8 @@ def drawn_in(ensemble: ConvexEnsemble) -> ConvexEnsemble:
     if not 0 < factor < 1 or ensemble.weights.ndim > 1:
         return ensemble
     weights = ensemble.weights / factor
-    weights[zero] = (ensemble.weights[zero] - (1 - factor) / ensemble.members).clamp(min=0) / factor
+    left = (ensemble.members * ensemble.weights[zero] - spared.min()).clamp(min=0)
+    weights[zero] = left / (ensemble.members * factor)
     scaled = [part.scaled(factor) for part in ensemble.parts if isinstance(part, Atoms)]
     return lean(ConvexEnsemble(scaled, weights, ensemble.origin, ensemble.offset, factor * ensemble.bound))
 
