@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification, make_regression
 from sklearn.model_selection import KFold
 
-from gce import GCEClassifier, GCERegressor, Neural
+from gce import GCEClassifier, GCERegressor, Neural, Tree
 from gce.algorithms import ALGORITHMS
 from gce.members import from_splits
 from gce.streams import name_of_rows
@@ -79,7 +79,7 @@ def test_splits_as_indices_masks_and_repetitions():
 
 
 @kinds
-@algorithms
+@pytest.mark.parametrize("algorithm", [name for name, own in ALGORITHMS.items() if not own.keeps])
 def test_five_members_are_five_fits(kind, algorithm):
     X, y = table(kind)
     splits = list(KFold(5, shuffle=True, random_state=1).split(X))
@@ -90,6 +90,16 @@ def test_five_members_are_five_fits(kind, algorithm):
     for name in ("risk", "validation"):
         last = together.history_[-1]["members"][name]
         assert last == pytest.approx([model.history_[-1][name] for model in alone], rel=1e-9)
+
+
+@kinds
+def test_boosted_members_stand_at_the_round_that_is_best_for_all(kind):
+    X, y = table(kind)
+    model = kind(basis=Tree(leaves=3, least=1), cv=3, max_atoms=30, n_iter_no_change=5, random_state=0).fit(X, y)
+    mean = [entry["validation"] for entry in model.history_]
+    (best,) = set(model._fit.stopping.best_round.values())
+    assert best == 1 + int(np.argmin(mean))
+    assert int(model.ensemble_.origin[:, 1].max()) == best
 
 
 @kinds
@@ -114,8 +124,9 @@ def test_warm_start_goes_on_where_it_stopped(kind, algorithm, limit):
     parts = kind(**{**settings, "max_atoms": 9, limit: 5}, warm_start=True).fit(X, y)
     assert parts.n_iter_ < whole.n_iter_
     parts.set_params(**{limit: 9}).fit(X, y)
-    if algorithm == "blended" and limit == "max_atoms":
-        # members reach the cap in different rounds: their atoms then stand in other slots, and sums round otherwise
+    if algorithm == "boosting" or (algorithm == "blended" and limit == "max_atoms"):
+        # boosted scores move with the weights, and are summed up again to go on; blended members reach the cap in
+        # different rounds: their atoms then stand in other slots, and sums round otherwise
         torch.testing.assert_close(raw(parts, X), raw(whole, X), rtol=1e-9, atol=1e-9)
         return
     assert torch.equal(raw(parts, X), raw(whole, X))
