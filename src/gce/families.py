@@ -58,7 +58,10 @@ def chosen(given: Any, rows: int, columns: int, outputs: int, plain: bool) -> di
         several = {_name(given): given}
     if not several:
         raise ValueError(f"basis must name at least one class, got {given!r}")
-    return {name: look_up("basis", one, BASES, Basis) for name, one in several.items()}
+    found = {name: look_up("basis", one, BASES, Basis) for name, one in several.items()}
+    if len(found) > 1 and any(basis.separate for basis in found.values()):
+        raise ValueError(f"basis={given!r} mixes classes, whose outputs share their weights: use shared=True in each")
+    return found
 
 
 def _name(given: Any) -> str:
