@@ -221,8 +221,13 @@ def grow_level(codes, rows, D, H, columns, widths, least, l2, depth):
             hists[large] = kept - hists[small]
         node, count = node + count, 2 * count
         first[: count + 1], sums[:count] = bounds[: count + 1], halves[:count]
+    loudest = 0.0
     for leaf in range(count):
         value[node + leaf] = -sums[leaf, 0] / (sums[leaf, 1] + l2) if first[leaf + 1] > first[leaf] else 0.0
+        if sums[leaf, 1] >= least_bend:
+            loudest = max(loudest, abs(value[node + leaf]))
+    # a cut is made in all nodes: where it leaves too few rows, these say no more than others do
+    value[:] = np.minimum(np.maximum(value, -loudest), loudest)
     nodes = node + count
     return feature[:nodes], cut[:nodes], left[:nodes], value[:nodes]
 
