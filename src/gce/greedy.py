@@ -230,13 +230,18 @@ class GreedyConvexEnsemble(Editable):
                 f"warm_start goes on with atoms of signs {self._kept}, which monotonic_cst={self.monotonic_cst!r} "
                 "cannot change: set warm_start=False and fit anew"
             )
-        names, several = list(self._families(problem, streams)), isinstance(self._fit, MixedFit)
-        if names != list(self._fit.fits) if several else len(names) > 1:
-            known = ", ".join(self._fit.fits) if several else "one class of atoms"
+        names = list(self._families(problem, streams))
+        # a class alone may be followed by another, whose atoms stand beside its own
+        known = list(self._fit.fits) if isinstance(self._fit, MixedFit) else names[-1:]
+        if names != known:
+            told = ", ".join(known) if len(known) > 1 else "one class of atoms"
             raise ValueError(
-                f"warm_start goes on with {known}, but basis={self.basis!r} asks for {', '.join(names)}: set "
+                f"warm_start goes on with {told}, but basis={self.basis!r} asks for {', '.join(names)}: set "
                 "warm_start=False and fit anew"
             )
+        if isinstance(self._fit, MixedFit):
+            # rounds to come change what families came to
+            self._fit.closing = None
         return {}
 
     def _begin_in(self, folder: Checkpoint, problem: Problem, streams: Streams) -> dict[str, Trail]:
