@@ -212,7 +212,8 @@ def test_splitters_and_iterables(classes):
 def test_time_limit_keeps_the_best_so_far(numbers):
     X, y = numbers
     began = time.monotonic()
-    model = GCERegressor(max_atoms=10**6, max_iter=10**6, n_iter_no_change=None, time_limit=0.5, random_state=0)
+    endless = {"max_atoms": 10**6, "max_iter": 10**6, "n_iter_no_change": None}
+    model = GCERegressor(basis="neural", **endless, time_limit=0.5, random_state=0)
     model.fit(X, y)
     assert time.monotonic() - began < 5
     assert model.n_iter_ >= 1

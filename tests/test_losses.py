@@ -33,7 +33,8 @@ def some(loss, seed, n=20):
 def test_gradient_is_the_derivative(loss, seed):
     pred, y, _ = some(loss, seed)
     step = 1e-6
-    away_from_kinks = (pred - y).abs().amin() > 10 * step
+    # the third derivative of |r|^1.5 grows as r^-1.5, and central differences err by it times step^2
+    away_from_kinks = (pred - y).abs().amin() > 1000 * step
     if not away_from_kinks:
         return
     for j in range(pred.shape[-1]):
