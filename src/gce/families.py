@@ -44,7 +44,7 @@ def chosen(given: Any, rows: int, columns: int, outputs: int, plain: bool) -> di
     rows, columns, outputs : int
         Of the table that they are fitted to.
     plain : bool
-        Rows are dense and no sign is to be kept, so that trees can serve.
+        Rows are dense, no sign is to be kept and no algorithm is named, so that trees can serve.
     """
     if isinstance(given, str) and given == "auto":
         return automatic(rows, columns, outputs) if plain else {"neural": Neural()}

@@ -183,7 +183,7 @@ class GreedyConvexEnsemble(Editable):
     def _families(self, problem: Problem, streams: Streams) -> dict[str, Family]:
         """What is fitted, by name."""
         signs, (rows, outputs) = self._signs(), problem.y[: problem.train_rows].shape
-        plain = signs is None and isinstance(problem.X, Tensor)
+        plain = signs is None and isinstance(problem.X, Tensor) and self.algorithm == "auto"
         bases = chosen(self.basis, rows, problem.X.shape[1], outputs, plain)
         kept = {name: basis if signs is None else basis.monotone(signs) for name, basis in bases.items()}
         return {name: self._family(problem, basis, streams) for name, basis in kept.items()}
