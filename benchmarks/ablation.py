@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ablation_columns import Piecewise
 from accuracy_sets import SETS, cut
 from harness import processor
 from joblib import Parallel, delayed
 from sklearn.metrics import log_loss
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer
 
 import gce
 from gce.basis import Basis, Union
@@ -32,7 +31,6 @@ from gce.families import automatic
 
 ROWS = 8000
 RESULTS = Path(__file__).parent / "results"
-BINS = 8
 
 Families = dict[str, Basis]
 
@@ -90,7 +88,8 @@ VARIANTS: dict[str, Callable[[Families], dict[str, Any]]] = {
     "symmetric trees alone": alone("symmetric"),
     "forest alone": alone("forest"),
     "networks alone": alone("neural"),
-    "networks alone, piecewise-linear columns": alone("neural"),
+    "networks alone, piecewise-linear columns": lambda own: {"basis": nets(Piecewise)(own)["basis"]["neural"]},
+    "piecewise-linear columns for networks": nets(Piecewise),
     "trees and networks propose in each round": proposing,
     "5 folds": lambda families: {"cv": 5},
     "10 folds": lambda families: {"cv": 10},
@@ -99,23 +98,13 @@ VARIANTS: dict[str, Callable[[Families], dict[str, Any]]] = {
     "four fifths of the rows": changed("tree", rows=0.8),
     "steps of 0.05": changed("tree", "symmetric", shrinkage=0.05),
     "steps of 0.2": changed("tree", "symmetric", shrinkage=0.2),
+    "trees of 31 leaves": changed("tree", leaves=31),
+    "forests of 50 trees": changed("forest", trees=50),
+    "64 codes for symmetric trees": changed("symmetric", codes=64),
     "two restarts of each network": changed("neural", restarts=2),
     "corrective steps of networks": nets(Corrective),
     "plain Frank-Wolfe for networks": nets(Toward),
 }
-
-
-def piecewise(X: np.ndarray) -> Any:
-    """Numbers as ``BINS`` columns each: how far each bin of quantiles is filled (Gorishniy and others, 2022)."""
-    edges = KBinsDiscretizer(BINS, encode="ordinal", quantile_method="averaged_inverted_cdf").fit(X).bin_edges_
-
-    def fill(table: np.ndarray) -> np.ndarray:
-        parts = [
-            np.clip((table[:, [j]] - own[:-1]) / np.maximum(np.diff(own), 1e-12), 0, 1) for j, own in enumerate(edges)
-        ]
-        return np.concatenate(parts, axis=1)
-
-    return FunctionTransformer(fill)
 
 
 def measured(name: str, variant: str) -> dict[str, Any]:
@@ -126,8 +115,6 @@ def measured(name: str, variant: str) -> dict[str, Any]:
     families = automatic(len(X), X.shape[1], outputs)
     kind = gce.GCERegressor if rows.regression else gce.GCEClassifier
     model: Any = kind(random_state=0, verbose=False, **VARIANTS[variant](families))
-    if "piecewise" in variant:
-        model = make_pipeline(piecewise(X), model)
     began = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - began
