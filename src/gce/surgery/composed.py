@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
 from gce.base import ConvexModel
@@ -19,16 +20,20 @@ from gce.basis.base import Atoms
 from gce.calibration import HeldOut
 from gce.ensemble import ConvexEnsemble
 from gce.fitting import Problem
+from gce.losses import Squared
 from gce.members import Members, counted
 from gce.native import limited
 from gce.reading import Given
 from gce.responses import Numbers, Response, Scores
+from gce.rows import Matrix
 from gce.settings import as_numpy, support_first
 from gce.settings import threads as torch_threads
 from gce.surgery.gathering import Footing, assembled, share_of
 from gce.surgery.guests import Guest
 from gce.surgery.share import TOL, Share, warn_of_gaps
 from gce.weighting import Solution
+
+Array = NDArray[np.float64]
 
 
 class Composed(ConvexModel):
@@ -55,6 +60,14 @@ class Composed(ConvexModel):
             yield
 
     # Taken apart.
+
+    def _as_one(self) -> Self:
+        """The same model, its atoms and guests in one simplex."""
+        check_is_fitted(self)
+        other = copy(self)
+        other._joint = True
+        other._guests = tuple(replace(guest, weights=np.array([guest.weight])) for guest in self._guests)
+        return other
 
     def _parts(self) -> list[ConvexEnsemble]:
         """What has weights of its own."""
@@ -105,8 +118,30 @@ class Composed(ConvexModel):
             raise ValueError(f"y has {target.shape[1]} target(s), but the model was fitted to {len(self.offset_)}")
         if not weight.any():
             raise ValueError("all sample weights are zero: there is no row to find weights on")
-        share = (weight / weight.sum())[None]
-        members = Members(share, share, (0,), weight.sum(keepdims=True), np.array([counted(weight)]))
+        return self._one_problem(X, target, weight, weight)
+
+    def _echo(self, given: Given) -> Footing:
+        """Given rows, on which one share is to say what this model says: its scores stand in for targets."""
+        if given.groups is not None or given.X_val is not None:
+            raise ValueError("a model that imitates another holds out no rows: leave out groups, X_val and y_val")
+        X, answers = self._checked(given.X), self._scores(given.X).cpu().numpy()
+        weight = _check_sample_weight(as_numpy(given.sample_weight), X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
+            raise ValueError("all sample weights are zero: there is no row to find weights on")
+        problem, members, order = self._one_problem(X, answers, weight, np.zeros_like(weight))
+        guests = {guest.name: _answers(guest, given)[order] for guest in self._guests}
+        return Footing(replace(problem, loss=Squared()), members.held_out_total, guests)
+
+    def _one_problem(self, X: Matrix, target: Array, weight: Array, held_out: Array) -> tuple[Problem, Members, Tensor]:
+        """Coded rows as those of one member, and which of them each of its rows was."""
+        total = weight.sum()
+        members = Members(
+            (weight / total)[None],
+            (held_out / total)[None],
+            (0,),
+            held_out.sum(keepdims=True),
+            np.array([counted(weight)]),
+        )
         problem, _ = self._problem(X, target, members, False)
         return problem, members, torch.from_numpy(support_first(members.train))
 
@@ -142,7 +177,10 @@ class Composed(ConvexModel):
         return self._edited(footing, shares, [share.solved() for share in shares])
 
     def _edited(self, footing: Footing, shares: Sequence[Share], solutions: Sequence[Solution]) -> Self:
-        """Another model of these weights, its answers calibrated; this one is left as it is."""
+        """Another model of these weights; this one is left as it is.
+
+        Answers are calibrated by rows held out; where there are none, they stay calibrated as they are.
+        """
         warn_of_gaps(solutions, TOL)
         found = [
             dict(zip(share.names, own.weights.tolist(), strict=True))
@@ -159,7 +197,8 @@ class Composed(ConvexModel):
             if guest.name in found[0]
         )
         other.gap_, other._joint = float(np.mean([own.gap for own in solutions])), self._joint
-        other._calibrate(other._held_out_again(footing))
+        if footing.problem.held_out.any():
+            other._calibrate(other._held_out_again(footing))
         return other
 
     def _held_out_again(self, footing: Footing) -> HeldOut:

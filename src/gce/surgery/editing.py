@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -140,7 +139,7 @@ class Editable(Composed):
         k: int | None = None,
         *,
         X: Any,
-        y: Any,
+        y: Any = None,
         tol: float | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -148,19 +147,24 @@ class Editable(Composed):
     ) -> Pruned:
         """A smaller ensemble, and what each size costs.
 
-        Atoms go one by one, the one that is missed least first, and the weights of those that stay are solved anew.
-        Members shrink side by side; one that has no atom left is the offset. For one or two atoms a member, on large
-        data, ``reweight(X, y).prune(k, X=X, y=y)`` measured better: there the atoms of all members serve together.
+        Atoms go one by one, the one that is missed least first, and the weights of those that stay are solved anew; of
+        more than 64 several go at a time. Members shrink side by side; one that has no atom left is the offset. For one
+        or two atoms a member, on large data, ``reweight(X, y).prune(k, X=X, y=y)`` measured better: there the atoms of
+        all members serve together.
+
+        Without ``y`` the smaller ensemble imitates this one: atoms of all members serve together, and the loss is the
+        mean squared distance from the scores of the whole. That is the way to make boosted trees fast, which have
+        learned the targets of the rows they were grown on by heart: benchmarks/results/pruned.md.
 
         Parameters
         ----------
         k : int, optional
             Atoms and guests to keep in all members together, at most.
-        tol : float, optional
-            Instead: the relative rise of the loss that is accepted. 0.01 gives the smallest ensemble on the path whose
-            loss is at most 1 % above the least.
         X, y, sample_weight, groups, **validation
-            As in ``remove``.
+            As in ``remove``. Without ``y`` any rows like those of the fit will do; answers stay calibrated as they are.
+        tol : float, optional
+            Instead of ``k``: the relative rise of the loss that is accepted. 0.01 gives the smallest ensemble on the
+            path whose loss is at most 1 % above the least. Needs ``y``.
 
         Returns
         -------
@@ -168,12 +172,16 @@ class Editable(Composed):
             ``model`` is the new ensemble, ``path`` has every size.
         """
         check_goal(k, tol)
+        if y is None and tol is not None:
+            raise ValueError(f"tol={tol!r} compares losses, which need targets: give y too, or a size k")
+        given = Given(X, y, sample_weight, groups, **validation)
         with self._at_work():
-            footing = self._footing(Given(X, y, sample_weight, groups, **validation))
-            shares = self._shares(footing)
+            editor = self._as_one() if y is None else self
+            footing = editor._echo(given) if y is None else editor._footing(given)
+            shares = editor._shares(footing)
             stands = merged(shares)
             stand = chosen(shares, stands, k, tol)
-            model = self._edited(footing, shares, stand)
+            model = editor._edited(footing, shares, stand)
         # an atom without weight is gone, but a guest is kept, so that add can show that it got none
         model._guests = tuple(guest for guest in model._guests if guest.weight > 0)
         return Pruned(model, tuple(step_of(shares, one) for one in stands), size_of(shares, stand))
@@ -195,10 +203,7 @@ class Editable(Composed):
         estimator
             A new one, with ``gap_``: its mean loss on these rows is that close to the least of all weights.
         """
-        check_is_fitted(self)
-        other = copy(self)
-        other._joint = True
-        other._guests = tuple(replace(guest, weights=np.array([guest.weight])) for guest in self._guests)
+        other = self._as_one()
         with self._at_work():
             footing = other._footing(Given(X, y, sample_weight))
             return other._solved(footing, other._shares(footing))

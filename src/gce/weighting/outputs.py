@@ -73,3 +73,30 @@ class Outputs:
         step = max(1, _BLOCK // (models * outputs))
         for first in range(0, rows, step):
             yield slice(first, min(first + step, rows))
+
+
+class Settled(Outputs):
+    """Answers under a quadratic risk, whose Hessian is the same everywhere: it is added up once and kept.
+
+    Parameters
+    ----------
+    answers : sequence of P Tensors of shape (n, k)
+    matrix : array of shape (P, P)
+        The Hessian along moves that sum to 0.
+    """
+
+    def __init__(self, answers: Sequence[Tensor], matrix: Array) -> None:
+        super().__init__(answers)
+        self.matrix = matrix
+
+    @classmethod
+    def under(cls, risk: Risk, outputs: Outputs, pred: Tensor) -> Settled:
+        """The Hessian added up with answers measured from ``pred``."""
+        return cls(outputs.answers, outputs.hessian(risk, pred, np.arange(len(outputs))))
+
+    def select(self, index: Sequence[int] | NDArray[np.intp]) -> Settled:
+        chosen = np.asarray(index, dtype=np.intp)
+        return Settled([self.answers[j] for j in chosen], self.matrix[np.ix_(chosen, chosen)])
+
+    def hessian(self, risk: Risk, pred: Tensor, index: NDArray[np.intp]) -> Array:
+        return self.matrix[np.ix_(index, index)]

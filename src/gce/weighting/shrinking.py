@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from gce.line_search import Exact
 from gce.risk import Risk
-from gce.weighting.outputs import Outputs
+from gce.weighting.outputs import Outputs, Settled
 from gce.weighting.solver import Solution, solve
+from gce.weighting.thinning import compliance, missed, thinned
 
 #: How many of the models that look easiest to spare are tried: of many models any of these will do.
 _TRIED, _MANY = 3, 32
-#: Relative to the mean of the diagonal: equal models would make the system singular.
-_RIDGE = 1e-12
+#: A crowd is more than that, and loses one in so many at a time.
+_CROWD, _ONE_IN = 64, 16
 
 
 def shrinking(
@@ -23,13 +26,18 @@ def shrinking(
 ) -> list[Solution]:
     """Optimal weights for ever smaller sets of models, from those in use down to one.
 
-    Each set is the one before without the model that is missed least among a few that look so. The set of one has the
-    best model of all, be it in the set before or not; sets that are worse are left out. Gaps are within each set.
+    Each set is the one before without the model that is missed least among a few that look so; a crowd loses several at
+    a time. The set of one has the best model of all, be it in the set before or not; sets that are worse are left out.
+    Gaps are within each set.
 
     Models that are ``free``, such as a constant, count for nothing: they stay available to every set, and the path ends
     with them alone.
     """
     path = [solution]
+    if risk.loss.quadratic and len(solution.used) > _CROWD:
+        outputs = Settled.under(risk, outputs, outputs.combine(solution.weights))
+    while len(_counted(path[-1], free)) > _CROWD:
+        path.append(_thinner(risk, outputs, path[-1], tol, free))
     while len(_counted(path[-1], free)) > 2:
         spared = [without(risk, outputs, path[-1], [j], tol, free) for j in _easiest(risk, outputs, path[-1], free)]
         path.append(min(spared, key=lambda found: found.loss))
@@ -65,32 +73,57 @@ def _counted(solution: Solution, free: Sequence[int]) -> NDArray[np.intp]:
     return np.setdiff1d(solution.used, np.array(free, dtype=np.intp))
 
 
+def _bends(risk: Risk) -> bool:
+    """Whether a quadratic model of the risk says what happens to it."""
+    return risk.loss.curved and risk.loss.soft(1.0) is None
+
+
+def _thinner(risk: Risk, outputs: Outputs, solution: Solution, tol: float, free: Sequence[int]) -> Solution:
+    """Optimal weights for a crowd that has lost some."""
+    used, counted = solution.used, _counted(solution, free)
+    count = len(counted) // _ONE_IN
+    if not _bends(risk):
+        lightest = counted[np.argsort(solution.weights[counted], kind="stable")[:count]]
+        return without(risk, outputs, solution, lightest.tolist(), tol, free)
+    hessian = outputs.hessian(risk, outputs.combine(solution.weights), used)
+    start = np.zeros(len(outputs))
+    start[used] = thinned(compliance(hessian), solution.weights[used], np.isin(used, free), count)
+    kept = np.union1d(np.flatnonzero(start), np.array(free, dtype=np.intp))
+    return _among(risk, outputs, kept, tol, start[kept])
+
+
 def _easiest(risk: Risk, outputs: Outputs, solution: Solution, free: Sequence[int]) -> NDArray[np.intp]:
     """Models in use that are missed least, by the quadratic model of the risk.
 
-    Where the weights of ``S`` models are optimal, taking ``w_j`` to 0 while the others adjust costs
-    ``w_j^2 / (2 (K^-1)_jj)``, ``K`` the Hessian bordered by ones (the weights keep their sum): the optimal brain
-    surgeon's formula (Hassibi and Stork, 1993). That the others may not fall below 0 is left to the exact solution.
+    That weights may not fall below 0 is left to the exact solution.
     """
     used, counted = solution.used, _counted(solution, free)
-    weights, tried = solution.weights[used], _TRIED if len(used) <= _MANY else 1
-    if not risk.loss.curved or risk.loss.soft(1.0) is not None:
+    tried = _TRIED if len(used) <= _MANY else 1
+    if not _bends(risk):
         return counted[np.argsort(solution.weights[counted], kind="stable")[:tried]]
     hessian = outputs.hessian(risk, outputs.combine(solution.weights), used)
-    size = max(float(np.trace(hessian)) / len(used), np.finfo(np.float64).tiny)
-    bordered = np.ones((len(used) + 1, len(used) + 1))
-    bordered[:-1, :-1] = hessian / size + _RIDGE * np.eye(len(used))
-    bordered[-1, -1] = 0.0
-    stiffness = np.diag(np.linalg.inv(bordered))[:-1]
-    cost = weights**2 / np.maximum(stiffness, np.finfo(np.float64).tiny)
+    cost = missed(np.diag(compliance(hessian)), solution.weights[used])
     order = used[np.argsort(cost, kind="stable")]
     return order[np.isin(order, counted)][:tried]
 
 
 def _best_alone(risk: Risk, outputs: Outputs, tol: float, free: Sequence[int]) -> Solution:
     """The best model, beside those that are free."""
+    if len(free) == 1:
+        return _among(risk, outputs, np.array([free[0], _best_beside(risk, outputs, free[0])]), tol)
     if free:
         others = np.setdiff1d(np.arange(len(outputs)), free)
         return min((_among(risk, outputs, np.array([*free, j]), tol) for j in others), key=lambda found: found.loss)
     singles = [float(risk.value(answer.double()[None])) for answer in outputs.answers]
     return _among(risk, outputs, np.array([np.argmin(singles)]), tol)
+
+
+def _best_beside(risk: Risk, outputs: Outputs, one: int) -> int:
+    """The model whose segment to a given one reaches lowest, which a line search tells."""
+    pred, least = outputs.answers[one].double()[None], np.full(len(outputs), np.inf)
+    limit = torch.ones(1, 1, dtype=torch.float64, device=pred.device)
+    for j, answer in enumerate(outputs.answers):
+        if j != one:
+            line = risk.along(pred, answer.double() - pred, limit)
+            least[j] = float(line.value(Exact()(line, 0)))
+    return int(least.argmin())

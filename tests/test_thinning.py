@@ -1,0 +1,165 @@
+"""Crowds thinned several at a time, and ensembles that imitate a larger one."""
+
+from importlib import import_module
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+
+import gce
+from gce.losses import CrossEntropy, Power, Squared
+from gce.weighting import Outputs, shrinking, solve
+from gce.weighting.outputs import Settled
+from gce.weighting.thinning import compliance, thinned
+from helpers import outputs_of, targets
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 3))
+Y = X[:, 0] * X[:, 1] + np.abs(X[:, 2]) + 0.1 * RNG.normal(size=80)
+NEW = RNG.normal(size=(50, 3))
+TREES = {"basis": gce.Tree(4, least=2), "algorithm": gce.Boosting(), "max_atoms": 30, "cv": 3, "random_state": 0}
+
+
+def crowd(loss, models, n, seed=0):
+    """Models that are a little right, each in its own way: all are of use."""
+    rng = np.random.default_rng(seed)
+    y = targets(loss, n, rng)
+    answers = 3 * rng.normal(size=(models, n, outputs_of(loss))) + 2 * y.numpy()
+    weight = torch.full((1, n), 1 / n, dtype=torch.float64)
+    risk = gce.risk.Risk(loss, y, weight, torch.zeros(y.shape[1], dtype=torch.float64))
+    return risk, Outputs([torch.from_numpy(answer) for answer in answers])
+
+
+def affine(hessian, pull, kept):
+    """Weights of a sum of 1 that make ``w'Hw / 2 - pull'w`` least, by the optimality conditions."""
+    size = len(kept)
+    system = np.ones((size + 1, size + 1))
+    system[:-1, :-1], system[-1, -1] = hessian[np.ix_(kept, kept)], 0
+    weights = np.zeros(len(hessian))
+    weights[kept] = np.linalg.solve(system, np.append(pull[kept], 1))[:-1]
+    return weights
+
+
+def value(hessian, pull, weights):
+    return weights @ hessian @ weights / 2 - pull @ weights
+
+
+@given(seed=st.integers(0, 10**6), count=st.integers(1, 5))
+@settings(max_examples=30, deadline=None)
+def test_those_who_stay_have_the_best_weights(seed, count):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(30, 12))
+    hessian, everyone = root.T @ root, np.arange(12)
+    best = rng.dirichlet(np.full(12, 2.0))
+    left = thinned(compliance(hessian), best, everyone == 3, count)
+    kept = np.flatnonzero(left)
+    assert (left >= 0).all()
+    assert len(kept) <= 12 - count
+    # they adjust to those who left, and the first who left was the cheapest to lose
+    np.testing.assert_allclose(left, affine(hessian, hessian @ best, kept), rtol=1e-6, atol=1e-9)
+    one = thinned(compliance(hessian), best, everyone == 3, 1)
+    if np.count_nonzero(one) == 11:
+        alone = [affine(hessian, hessian @ best, everyone[everyone != j]) for j in everyone if j != 3]
+        assert value(hessian, hessian @ best, one) == pytest.approx(
+            min(value(hessian, hessian @ best, w) for w in alone), rel=1e-9, abs=1e-12
+        )
+        assert one[3] > 0
+
+
+def test_a_quadratic_risk_has_one_hessian():
+    risk, outputs = crowd(Squared(), 9, 20)
+    here, there = (outputs.combine(w) for w in RNG.dirichlet(np.ones(9), 2))
+    kept, some = Settled.under(risk, outputs, here), np.array([7, 2, 5])
+    moves = np.array([[1, -1, 0], [2, -1, -1]])
+    expected = moves @ outputs.hessian(risk, there, some) @ moves.T
+    np.testing.assert_allclose(moves @ kept.hessian(risk, there, some) @ moves.T, expected, rtol=1e-12)
+    again = kept.select([5, 7, 2]).hessian(risk, there, np.array([1, 2, 0]))
+    np.testing.assert_allclose(moves @ again @ moves.T, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [Squared(), CrossEntropy(), Power(1.0)])
+def test_every_set_of_a_crowd_has_its_best_weights(loss, monkeypatch):
+    module = import_module("gce.weighting.shrinking")  # the package has a function of that name
+    monkeypatch.setattr(module, "_CROWD", 8)
+    monkeypatch.setattr(module, "_ONE_IN", 4)
+    risk, outputs = crowd(loss, 20, 300)
+    start = solve(risk, outputs, 1e-6)
+    assert len(start.used) > 14
+    path = shrinking(risk, outputs, start, 1e-6)
+    sizes, losses = [len(step.used) for step in path], [step.loss for step in path]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert sizes[-1] == 1
+    assert sizes[1] <= sizes[0] - sizes[0] // 4
+    assert all(later >= earlier - 1e-6 * earlier for earlier, later in pairwise(losses))
+    for step in path[1:4]:
+        alone = solve(risk, outputs.select(step.used), 1e-8)
+        assert abs(alone.loss - step.loss) <= alone.gap + step.gap
+        assert step.gap <= 1e-6 * step.loss
+
+
+# Imitation.
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return gce.GCERegressor(**TREES).fit(X, Y)
+
+
+def test_without_targets_a_smaller_ensemble_says_what_the_whole_says(trees):
+    pruned = trees.prune(20, X=NEW)
+    far = np.mean((pruned.model.predict(NEW) - trees.predict(NEW)) ** 2)
+    assert far == pytest.approx(pruned.chosen.loss, rel=1e-9)
+    assert pruned.path[0].loss <= 1e-20
+    assert all(later.loss >= earlier.loss - 1e-20 for earlier, later in pairwise(pruned.path))
+    assert pruned.size == len([name for name in pruned.model.atom_names_ if not name.endswith(":0")]) <= 20
+    assert pruned.model._joint
+    # nothing that the same atoms could say is nearer than the certificate allows
+    names, answers = pruned.chosen.names, trees.ensemble_.outputs(trees._rows(trees._checked(NEW)))[:, :, 0].numpy()
+    own = np.array([answers[trees.atom_names_.index(name)] for name in names])
+    others = np.random.default_rng(1).dirichlet(np.full(len(names), 0.3), 50)
+    scores = trees.predict(NEW) - trees.offset_
+    assert (np.mean((others @ own - scores) ** 2, axis=1) >= far - pruned.model.gap_).all()
+
+
+def test_an_imitation_is_calibrated_as_the_whole(trees):
+    small = trees.prune(10, X=X).model
+    np.testing.assert_array_equal(small.residuals_, trees.residuals_)
+    assert (np.abs(small.predict(NEW) - small.offset_) <= small.bound_ * (1 + 1e-12)).all()
+    labels = np.array(["ant", "bee", "cicada"])[(X[:, 0] > 0) + (X[:, 1] > 0.3).astype(int)]
+    classifier = gce.GCEClassifier(**{**TREES, "max_atoms": 10}).fit(X, labels)
+    mini = classifier.prune(15, X=X).model
+    assert mini.temperature_ == classifier.temperature_
+    assert np.mean(mini.predict(X) == classifier.predict(X)) > 0.9
+
+
+def test_rows_of_no_weight_do_not_count(trees):
+    weight = np.r_[np.ones(50), np.zeros(30)]
+    some = trees.prune(9, X=X, sample_weight=weight)
+    few = trees.prune(9, X=X[:50])
+    np.testing.assert_allclose(some.model.predict(NEW), few.model.predict(NEW), rtol=1e-9)
+
+
+def test_a_guest_is_imitated_too(trees):
+    guest = Ridge().fit(X, Y)
+    both = trees.add("ridge", guest, X, Y).reweight(NEW, guest.predict(NEW))
+    small = both.prune(1, X=NEW)
+    assert small.chosen.names == ("ridge",)
+    np.testing.assert_allclose(small.model.predict(NEW), both.predict(NEW), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda m: m.prune(tol=0.1, X=X), "tol=0.1 compares losses, which need targets"),
+        (lambda m: m.prune(3, X=X, groups=np.arange(80)), "imitates another holds out no rows"),
+        (lambda m: m.prune(3, X=X, X_val=X, y_val=Y), "imitates another holds out no rows"),
+        (lambda m: m.prune(3, X=X, sample_weight=np.zeros(80)), "(?i)sample weights"),
+    ],
+)
+def test_what_an_imitation_cannot_do_is_said(trees, edit, words):
+    with pytest.raises(ValueError, match=words):
+        edit(trees)
