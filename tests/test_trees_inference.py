@@ -4,6 +4,7 @@ import logging
 import pickle
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from gce import native
 from gce.basis import ForestAtoms, TreeAtoms
 from gce.ensemble import ConvexEnsemble
 from gce.trees import Grove
+from gce.trees.coding import Coding
 from helpers import GPU, random_grove
 
 falling = pytest.importorskip("gce.trees.falling")
@@ -159,14 +161,41 @@ def test_cuts_of_a_level_are_one(depth):
     feature, threshold = rng.integers(0, INPUTS, depth + 1)[level].astype(np.int32), rng.normal(size=depth + 1)[level]
     left = np.where(level < depth, 2 * np.arange(nodes) + 1, 0).astype(np.int32)
     grove = Grove.of([(feature, threshold, left, rng.normal(size=(nodes, 1)))])
-    begin, _, cut, *_ = falling.sieve(
-        *(t.numpy() for t in (grove.size, grove.first, *list(grove.tensors().values())[1:]))
-    )
-    assert begin.tolist() == [0, -(-depth // 4) * 4]
-    assert np.isfinite(cut).sum() == depth
+    _, coding, (begin, column, code, out, *_) = grove._sieved(falling)
+    assert coding[3].sum() == depth
+    # each eight leaves meet a cut once, if at all, and four at a time
+    for first, last in pairwise(begin[0].tolist()):
+        cuts = set(zip(column[first:last][out[first:last] > 0], code[first:last][out[first:last] > 0], strict=True))
+        assert len(cuts) == (out[first:last] > 0).sum() <= depth
+        assert last - first == -(-len(cuts) // 4) * 4
     X, one = rows_for(rng, 200), torch.ones(1, 1, dtype=torch.float64)
     found = grove.summed(torch.from_numpy(X), one, torch.tensor([0]), 1)
     assert np.array_equal(found, by_hand(grove, X, one.numpy(), [0], 1))
+
+
+@pytest.mark.parametrize("trees", [1, 5, 9, 40])
+@pytest.mark.parametrize("n", [5, 40, 1100])
+def test_more_cuts_than_bytes_can_tell_apart(trees, n):
+    """Groups of trees have bytes of their own; what is not a number is beyond no cut."""
+    rng = np.random.default_rng(trees)
+    grown = []
+    for _ in range(trees):
+        left = np.zeros(127, np.int32)
+        left[:63] = 2 * np.arange(63) + 1
+        feature = rng.integers(0, 2, 127).astype(np.int32)
+        grown.append((3 * feature, rng.normal(size=127), left, rng.normal(size=(127, 1))))
+    grove, X = Grove.of(grown), rng.normal(size=(n, INPUTS))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[rng.random(X.shape) < 0.1] = np.inf
+    coding = Coding.of(*(t.numpy() for t in (grove.size, grove.feature, grove.threshold, grove.left)))
+    assert set(coding.column) == {0, 3}
+    assert coding.number.max() <= 255
+    assert (len(coding.group) > 2) == (trees > 5)
+    assert coding.group[0] == 0
+    assert coding.group[-1] == trees
+    one, into = torch.ones(trees, 1, dtype=torch.float64), torch.zeros(trees, dtype=torch.long)
+    found = grove.summed(torch.from_numpy(X), one, into, 1)
+    assert np.array_equal(found, by_hand(grove, X, one.numpy(), into.tolist(), 1))
 
 
 PROGRAM = """

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gce import native
 from gce.parts import Parts
+from gce.trees.coding import LEAVES, Coding
 
 #: Places of rows in trees that tensor operations keep at once.
 _PLACES_AT_ONCE = 1 << 23
@@ -130,23 +131,26 @@ class Grove:
         if falling is None:
             return self._summed_by_tensors(X, weights, into.tolist(), count)
         out = torch.zeros(count, len(X), self.outputs, dtype=torch.float64)
-        nodes, sieve = self._sieved(falling)
+        trees = self._sieved(falling)
         threads = max(1, min(native.threads(), len(X) * len(self) // falling.WORTH_A_THREAD))
         tiles = -(-len(X) // falling.TILE)
         ends = [min(len(X), falling.TILE * (tiles * i // threads)) for i in range(threads + 1)]
         # a leaf that is a root looks at the first column too, to no effect
         rows = (X.detach() if X.shape[1] else X.new_zeros(len(X), 1)).double().contiguous().numpy()
-        known = rows, nodes, sieve, weights.double().contiguous().numpy(), into.numpy(), out.numpy()
+        known = rows, *trees, weights.double().contiguous().numpy(), into.numpy(), out.numpy()
         with native.workers(threads) as run:
             run([partial(falling.fall, *known, *part) for part in pairwise(ends)])
         return out
 
-    def _sieved(self, falling: ModuleType) -> tuple[tuple[NDArray[Any], ...], tuple[NDArray[Any], ...]]:
-        """What compiled loops want to know, found out once."""
+    def _sieved(self, falling: ModuleType) -> tuple[tuple[NDArray[Any], ...], ...]:
+        """What compiled loops want to know, found out once: nodes, how rows are coded, cuts."""
         if "_known" not in vars(self):
-            nodes = tuple(part.numpy() for part in (self.first, self.feature, self.threshold, self.left, self.value))
-            vars(self)["_known"] = nodes, falling.sieve(self.size.numpy(), *nodes)
-        known: tuple[tuple[NDArray[Any], ...], tuple[NDArray[Any], ...]] = vars(self)["_known"]
+            size, first, left, value = (part.numpy() for part in (self.size, self.first, self.left, self.value))
+            feature, threshold = self.feature.numpy(), self.threshold.numpy()
+            coding = Coding.of(size, feature, threshold, left)
+            sieve = falling.sieve(size, first, coding.asked, coding.code, left, value, LEAVES)
+            vars(self)["_known"] = (first, feature, threshold, left, value), coding.known(), sieve
+        known: tuple[tuple[NDArray[Any], ...], ...] = vars(self)["_known"]
         return known
 
     def _summed_by_tensors(self, X: Tensor, weights: Tensor, into: list[int], count: int) -> Tensor:
