@@ -265,7 +265,10 @@ class ActiveSet:
             needed = torch.arange(len(self.slots), device=self.X.device) >= first
             for index, out in self._blocks(needed):
                 train = out[:, :, : self.train_rows]
-                if self.weights.shape[2] == 1:
+                if out.shape[1] == 1:
+                    by_output = (train[:, 0] * gradient).sum(1)
+                    product[:, index[0]] = by_output if product.shape[2] > 1 else by_output.sum(1, keepdim=True)
+                elif self.weights.shape[2] == 1:
                     product[:, index, 0] = (train.flatten(2) @ gradient.flatten(1)[..., None])[..., 0]
                 else:
                     product[:, index] = torch.einsum("mtnk,mnk->mtk", train, gradient)
@@ -280,7 +283,9 @@ class ActiveSet:
             return total
         for index, out in self._blocks((coefficients != 0).any(2).any(0)):
             part = coefficients[:, index]
-            if part.shape[2] == 1:
+            if out.shape[1] == 1:
+                total.addcmul_(part, out[:, 0])
+            elif part.shape[2] == 1:
                 total += (part.transpose(1, 2) @ out.flatten(2)).view_as(total)
             else:
                 total += torch.einsum("mtk,mtnk->mnk", part, out)

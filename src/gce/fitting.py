@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gce import native
 from gce.active_set import ActiveSet, Slot, Standing
 from gce.algorithms import Algorithm, Step
 from gce.basis.base import Atoms, Basis, Zero
@@ -62,11 +65,26 @@ class Problem:
         n = self.train_rows
         return Risk(self.loss, self.y[:n], self.train[:, :n], self.offset, self.count)
 
+    @cached_property
+    def _known(self) -> dict[tuple[int, ...], tuple[Tensor, Tensor]]:
+        return {}
+
+    def _held_out_by(self, members: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Which of some members holds out which row, pair by pair; looked for once."""
+        if members not in self._known:
+            self._known[members] = tuple(self.held_out[list(members)].nonzero().T)
+        return self._known[members]
+
     def held_out_loss(self, pred: Tensor, members: list[int]) -> Tensor:
         """Mean loss of some members on the rows they hold out, ``(M,)``: what early stopping watches by default."""
         # a GPU's recording cannot take a list along: all members are taken as they stand
         weight = self.held_out if len(members) == len(self.held_out) else self.held_out[members]
-        return Risk(self.loss, self.y, weight, self.offset).value(pred)
+        if pred.device.type != "cpu":
+            return Risk(self.loss, self.y, weight, self.offset).value(pred)
+        # each row is held out by one member of many: the others need not be asked
+        member, row = self._held_out_by(tuple(members))
+        cost = weight[member, row] * self.loss.value(self.offset + pred[member, row], self.y[row])
+        return torch.bincount(member, cost, len(members))
 
 
 @dataclass(frozen=True)
@@ -195,6 +213,21 @@ class Fit:
         active = self._restore(problem, method, open_, standing)
         if self.rounds == 0:
             self.at_best = active.pred.clone()
+        # rounds that keep what they have are short, and many
+        with native.alone() if method.algorithm.keeps else nullcontext():
+            self._go_on(problem, method, active, max_iter, max_calls, metric, list(callbacks), keep)
+
+    def _go_on(
+        self,
+        problem: Problem,
+        method: Method,
+        active: ActiveSet,
+        max_iter: int,
+        max_calls: float,
+        metric: Metric | None,
+        callbacks: list[Callback],
+        keep: Keep | None,
+    ) -> None:
         before = self.history[-1]["seconds"] if self.history else 0.0
         rounds = method.algorithm.iterate(
             problem.risk, active, method.basis, method.line_search, problem.bound, method.streams

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -101,10 +102,36 @@ def limited(n_jobs: int | None) -> Iterator[None]:
 
 
 @contextmanager
+def alone() -> Iterator[None]:
+    """Leave tensor operations to the calling thread, and threads to compiled loops.
+
+    For many short operations in a row: threads that wait for the next one keep compiled loops from their cores, and
+    where others want these too, each operation waits for the slowest.
+    """
+    before, token = torch.get_num_threads(), _threads.set(threads())
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        _threads.reset(token)
+
+
+@contextmanager
 def workers(threads: int) -> Iterator[Run]:
     """Something that runs tasks on so many threads; compiled loops leave Python alone meanwhile."""
     if threads <= 1:
         yield lambda tasks: [task() for task in tasks]
         return
-    with ThreadPoolExecutor(threads) as pool:
-        yield lambda tasks: list(pool.map(lambda task: task(), tasks))
+    pool = _pool(threads)
+    yield lambda tasks: list(pool.map(lambda task: task(), tasks))
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that stay: a round of a fit may take less time than starting some."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="gce")
+
+
+# a child process has none of its parent's threads
+os.register_at_fork(after_in_child=_pool.cache_clear)

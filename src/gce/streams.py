@@ -7,7 +7,9 @@ alone, or among others, or with repeated in place of weighted rows, is the same 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,7 +37,7 @@ class Streams:
         pairs = zip(members.tolist(), calls.tolist(), strict=True)
         return RoundStreams(
             rows=_generator(self.seed, t),
-            members=[_generator(self.seed, call, self.names[m]) for m, call in pairs],
+            members=Generators([(self.seed, call, self.names[m]) for m, call in pairs]),
         )
 
 
@@ -44,7 +46,31 @@ class RoundStreams:
     """One round's generators: one for the order of rows, and one a member. All on the CPU, whatever the device."""
 
     rows: torch.Generator
-    members: list[torch.Generator]
+    members: Sequence[torch.Generator]
+
+
+class Generators(Sequence[torch.Generator]):
+    """Generators by their keys, each made when it is asked for: a round may take less time than making them all.
+
+    Parameters
+    ----------
+    keys : list of tuple of int
+    """
+
+    def __init__(self, keys: list[tuple[int, ...]]) -> None:
+        self._keys = keys
+        self._made: dict[int, torch.Generator] = {}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[i] for i in range(len(self))[place]]
+        place = range(len(self))[place]
+        if place not in self._made:
+            self._made[place] = _generator(*self._keys[place])
+        return self._made[place]
 
 
 def _generator(*key: int) -> torch.Generator:

@@ -20,7 +20,7 @@ from gce.basis.planted import Planted, dense, within
 from gce.objectives import Model, Objective
 from gce.parts import Parts
 from gce.rows import Inputs
-from gce.streams import RoundStreams, names_of_rows, scrambled
+from gce.streams import RoundStreams, names_of_rows
 from gce.trees import Bins, Grove
 from gce.trees.binning import CODES
 
@@ -74,12 +74,6 @@ class Rows:
     bins: Bins
     codes: NDArray[np.uint8]
     names: NDArray[np.uint64]
-
-    def drawn(self, among: NDArray[np.uint32], share: float, generator: torch.Generator) -> NDArray[np.uint32]:
-        """A share of some rows; equal rows go together, so that a row of weight 2 is still two rows."""
-        key = np.uint64(torch.randint(2**62, (1,), generator=generator).item())
-        chosen = among[scrambled(self.names[among] ^ key) < np.uint64(share * 2.0**64)]
-        return chosen if len(chosen) else among
 
 
 class Tree(Coded):
@@ -148,62 +142,54 @@ class Tree(Coded):
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> TreeAtoms:
         self._check()
         model, seen = objective.model, self.coded(X)
-        slope, bend, unit = (t.cpu().numpy() for t in (model.slope, model.bend, model.unit))
+        slope, bend = (np.ascontiguousarray(t.cpu().numpy()) for t in (model.slope, model.bend))
+        leaf = np.empty((len(slope), slope.shape[2], seen.codes.shape[1]), np.int32)
         jobs = []
-        for m, generator in enumerate(rng.members):
-            rows = np.flatnonzero(bend[m].any(1)).astype(np.uint32)
-            if self.rows < 1:
-                rows = seen.drawn(rows, self.rows, generator)
-            for j in range(slope.shape[2]):
-                columns = self._drawn(len(seen.codes), generator)
-                D, H = slope[m, :, j][rows], bend[m, :, j][rows]
-                jobs.append(partial(self._grown, seen, rows, D, H, columns, float(unit[m]) / self.rows))
-        with native.workers(min(native.threads(), len(jobs))) as run:
-            return self._atoms(objective, model, seen, run(jobs))
+        for m, unit in enumerate((model.unit / self.rows).tolist()):
+            key, columns = self._drawn(len(seen.codes), slope.shape[2], rng, m)
+            rows = growing().chosen(bend[m], seen.names, key, self.rows)
+            # rows are counted by their share of H, and a row without a slope bends as much as the others do on average
+            asked = seen.codes, rows, slope[m], bend[m]
+            limits = seen.bins.widths, self.least * unit, self.l2 * unit
+            jobs += [partial(self._grow, *asked, j, own, *limits, leaf[m, j]) for j, own in enumerate(columns)]
+        worth = 1 + slope.size * len(seen.codes) // native.WORTH_A_THREAD
+        with native.workers(min(native.threads(), len(jobs), worth)) as run:
+            return self._atoms(objective, model, seen, run(jobs), leaf)
 
-    def _drawn(self, d: int, generator: torch.Generator) -> NDArray[np.int64]:
-        """Columns that a tree may cut."""
+    def _drawn(self, d: int, outputs: int, rng: RoundStreams, m: int) -> tuple[np.uint64, Sequence[NDArray[np.int64]]]:
+        """A key to rows, and the columns that the tree of each output may cut."""
         count = max(1, round(self.columns * d))
-        if count == d:
-            return np.arange(d)
-        return np.sort(torch.randperm(d, generator=generator)[:count].numpy())
-
-    def _grown(
-        self,
-        seen: Rows,
-        rows: NDArray[np.uint32],
-        D: NDArray[np.float64],
-        H: NDArray[np.float64],
-        columns: NDArray[np.int64],
-        unit: float,
-    ) -> Grown:
-        """One tree: feature, threshold, left, value; and the leaf of each row of the fit."""
-        # rows are counted by their share of H, and a row without a slope bends as much as the others do on average
-        l2 = self.l2 * float(H.sum()) * unit
-        feature, cut, left, value = self._grow(seen.codes, rows, D, H, columns, seen.bins.widths, self.least * unit, l2)
-        leaf = np.empty(seen.codes.shape[1], np.int32)
-        growing().fall(seen.codes, feature, cut, left, leaf)
-        return feature, seen.bins.thresholds(feature, cut, left > 0), left, value[:, None], leaf
+        if count == d and self.rows == 1:
+            return np.uint64(0), [np.arange(d)] * outputs
+        drawn = torch.randint(2**62, (1 + outputs * d,), generator=rng.members[m]).numpy()
+        lowest = np.argpartition(drawn[1:].reshape(outputs, d), count - 1, axis=1)[:, :count]
+        return np.uint64(drawn[0]), np.sort(lowest, 1)
 
     def _grow(self, *what: Any) -> Grown:
+        """One tree: feature, cut, left, value."""
         return growing().grow(*what, self.leaves, self.depth)
 
-    def _atoms(self, objective: Objective, model: Model, seen: Rows, trees: list[Grown]) -> TreeAtoms:
+    def _atoms(
+        self, objective: Objective, model: Model, seen: Rows, trees: list[Grown], leaf: NDArray[np.int32]
+    ) -> TreeAtoms:
         """Trees in units of the bound, an atom of ``k`` trees a member."""
-        bound = objective.bound.cpu().numpy()
-        k, grown = len(bound), [tree[3] / bound[i % len(bound)] for i, tree in enumerate(trees)]
-        length = np.ones(len(trees) // k)
+        members, k, rows = leaf.shape
+        bound, sizes = objective.bound.cpu().numpy(), [len(tree[0]) for tree in trees]
+        feature, cut, left, value = map(np.concatenate, zip(*trees, strict=True))
+        value /= np.repeat(np.tile(bound, members), sizes)
+        ends = np.cumsum(sizes)
+        length = np.ones(members)
         if model.free:
             # one step serves all outputs of an atom: the farthest leaf of all reaches its bound
-            farthest = np.array([np.abs(value).max() for value in grown]).reshape(-1, k).max(1)
+            farthest = np.maximum.reduceat(np.abs(value), (ends - sizes)[::k])
             length = np.where(farthest > 0, farthest, 1.0)
-        unit = [np.clip(value / length[i // k], -1, 1) for i, value in enumerate(grown)]
-        grove = Grove.of([(*tree[:3], value) for tree, value in zip(trees, unit, strict=True)])
-        known = np.empty((len(length), seen.codes.shape[1], k))
-        for i, (tree, value) in enumerate(zip(trees, unit, strict=True)):
-            known[i // k, :, i % k] = bound[i % k] * value[tree[4], 0]
+        value = np.clip(value / np.repeat(length, np.add.reduceat(sizes, np.arange(0, len(sizes), k))), -1, 1)
+        known = np.empty((members, rows, k))
+        for i, own in enumerate(np.split(value, ends[:-1])):
+            known[i // k, :, i % k] = (bound[i % k] * own)[leaf[i // k, i % k]]
+        parts = np.array(sizes), feature, seen.bins.thresholds(feature, cut, left > 0), left, value[:, None]
         device = objective.bound.device
-        atoms = TreeAtoms(grove, objective.bound.cpu()).to(device)
+        atoms = TreeAtoms(Grove(*map(torch.from_numpy, parts)), objective.bound.cpu()).to(device)
         atoms.known = seen.X, torch.from_numpy(known).to(device)
         atoms.length = torch.from_numpy(length).to(device) if model.free else None
         # outputs on the rows of the fit are asked for in the round that made them, and in no other

@@ -69,7 +69,62 @@ def _part(column, cut, order, slope, bend, spare, spare_slope, spare_bend):
 
 
 @_fast
-def grow(codes, rows, D, H, columns, widths, least, l2, leaves, depth):
+def chosen(bend, names, key, share):
+    """Rows that bend anything, ``(n,)``, or a share of them: equal rows go together, whatever else there is.
+
+    Parameters
+    ----------
+    bend : array of shape (N, k)
+    names : array of shape (N,)
+        A number for what each row holds.
+    key : int
+        Says which of them are drawn.
+    share : float
+    """
+    every, some = np.empty(len(bend), np.uint32), np.empty(len(bend), np.uint32)
+    limit, count, drawn = share * 2.0**64, 0, 0
+    for i in range(len(bend)):
+        if not np.any(bend[i]):
+            continue
+        every[count], count = i, count + 1
+        if share < 1:
+            some[drawn] = i
+            drawn += float(_scrambled(names[i] ^ key)) < limit
+    return some[:drawn] if drawn else every[:count]
+
+
+@_fast
+def _scrambled(z):
+    """A number that looks drawn at random (splitmix64)."""
+    z += _U(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> _U(30))) * _U(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> _U(27))) * _U(0x94D049BB133111EB)
+    return z ^ (z >> _U(31))
+
+
+@_fast
+def _gathered(rows, D, H, output):
+    """Rows with the slopes and bends of one output, to be put in order."""
+    slope, bend = np.empty(len(rows)), np.empty(len(rows))
+    for i in range(len(rows)):
+        slope[i], bend[i] = D[rows[i], output], H[rows[i], output]
+    return rows.copy(), slope, bend
+
+
+@_fast
+def _fall(codes, feature, cut, left, leaf):
+    """Let rows without a leaf (-1) fall into theirs, by codes."""
+    for i in range(codes.shape[1]):
+        if leaf[i] >= 0:
+            continue
+        node = 0
+        while left[node]:
+            node = left[node] + (codes[feature[node], i] > cut[node])
+        leaf[i] = node
+
+
+@_fast
+def grow(codes, rows, D, H, output, columns, widths, least, l2, leaf, leaves, depth):
     """A tree that lowers ``sum D u + u^2 H / 2`` greedily, its best leaf split next.
 
     Parameters
@@ -77,17 +132,21 @@ def grow(codes, rows, D, H, columns, widths, least, l2, leaves, depth):
     codes : array of shape (d, N)
     rows : array of shape (n,)
         Which rows to learn from.
-    D, H : arrays of shape (n,)
+    D, H : arrays of shape (N, k)
+    output : int
+        Which of the ``k``.
     columns : array of shape (c,)
         Which columns may split.
     widths : array of shape (d,)
         How many codes each column has.
-    leaves, depth : int
-        Most of each.
     least : float
         Least mass of a leaf, as a share of all rows.
     l2 : float
-        Added to a leaf's sum of ``H``.
+        Added to a leaf's sum of ``H``, as a share of that of all rows.
+    leaf : array of shape (N,)
+        Receives the leaf of each row, also of those that were not learned from.
+    leaves, depth : int
+        Most of each.
 
     Returns
     -------
@@ -102,9 +161,10 @@ def grow(codes, rows, D, H, columns, widths, least, l2, leaves, depth):
     for c in range(len(columns)):
         starts[c + 1] = starts[c] + widths[columns[c]]
     hists, slot = np.empty((leaves, starts[-1], 2)), np.zeros(most, np.int64)
-    order, slope, bend = rows.copy(), D.copy(), H.copy()
+    order, slope, bend = _gathered(rows, D, H, output)
     spare, spare_slope, spare_bend = np.empty_like(order), np.empty(n), np.empty(n)
     sums[0, 0], sums[0, 1], last[0] = slope.sum(), bend.sum(), n
+    l2 *= sums[0, 1]
     # a leaf's mass is taken for its share of H, so that rows need not be counted beside slopes and bends
     least_bend = _SHORT * least * sums[0, 1]
     value[0] = -sums[0, 0] / (sums[0, 1] + l2)
@@ -115,7 +175,7 @@ def grow(codes, rows, D, H, columns, widths, least, l2, leaves, depth):
         node = np.argmax(plan[:nodes, 0])
         if not plan[node, 0] > 0:
             break
-        c, plan[node, 0] = int(plan[node, 1]), 0.0
+        c, plan[node, 0], value[node] = int(plan[node, 1]), 0.0, 0.0
         feature[node], cut[node], left[node] = columns[c], int(plan[node, 2]), nodes
         a, b = first[node], last[node]
         own = slice(a, b)
@@ -138,6 +198,12 @@ def grow(codes, rows, D, H, columns, widths, least, l2, leaves, depth):
         hists[slot[large]] -= hists[slot[small]]
         for child in (one, two):
             _best_cut(hists[slot[child]], columns, starts, sums[child], least_bend, l2, plan[child])
+    leaf[:] = -1
+    for node in range(nodes):
+        if left[node] == 0:
+            for i in range(first[node], last[node]):
+                leaf[order[i]] = node
+    _fall(codes, feature, cut, left, leaf)
     return feature[:nodes], cut[:nodes], left[:nodes], value[:nodes]
 
 
@@ -171,7 +237,7 @@ def _best_level(hists, count, columns, starts, sums, least, l2, score):
 
 
 @_fast
-def grow_level(codes, rows, D, H, columns, widths, least, l2, depth):
+def grow_level(codes, rows, D, H, output, columns, widths, least, l2, leaf, depth):
     """A symmetric tree: one cut for all nodes of a level.
 
     Parameters, and what is returned, are those of :func:`grow`, but for the number of leaves, two to the ``depth``.
@@ -181,7 +247,7 @@ def grow_level(codes, rows, D, H, columns, widths, least, l2, depth):
     for c in range(len(columns)):
         starts[c + 1] = starts[c] + widths[columns[c]]
     hists, score = np.empty((most // 2, starts[-1], 2)), np.empty(256)
-    order, slope, bend = rows.copy(), D.copy(), H.copy()
+    order, slope, bend = _gathered(rows, D, H, output)
     spare, spare_slope, spare_bend = np.empty_like(order), np.empty(n), np.empty(n)
     first, sums, halves = np.zeros(most + 1, np.int64), np.zeros((most, 2)), np.zeros((most, 2))
     bounds = np.zeros(most + 1, np.int64)
@@ -192,6 +258,7 @@ def grow_level(codes, rows, D, H, columns, widths, least, l2, depth):
     )
     value = np.zeros(2 * most - 1)
     sums[0, 0], sums[0, 1], first[1] = slope.sum(), bend.sum(), n
+    l2 *= sums[0, 1]
     least_bend, count, node = _SHORT * least * sums[0, 1], 1, 0
     _fill(hists[0], codes, order, slope, bend, columns, starts)
     while count < most:
@@ -199,44 +266,37 @@ def grow_level(codes, rows, D, H, columns, widths, least, l2, depth):
         if c < 0:
             break
         column, last = codes[columns[c]], 2 * count == most
-        for leaf in range(count):
-            own = slice(first[leaf], first[leaf + 1])
-            low = _part(column, at, order[own], slope[own], bend[own], spare, spare_slope, spare_bend)
-            bounds[2 * leaf], bounds[2 * leaf + 1] = first[leaf], first[leaf] + low
-            halves[2 * leaf] = 0.0
+        for own in range(count):
+            rows_of = slice(first[own], first[own + 1])
+            low = _part(column, at, order[rows_of], slope[rows_of], bend[rows_of], spare, spare_slope, spare_bend)
+            bounds[2 * own], bounds[2 * own + 1] = first[own], first[own] + low
+            halves[2 * own] = 0.0
             for b in range(starts[c], starts[c] + at + 1):
-                halves[2 * leaf] += hists[leaf, b]
-            halves[2 * leaf + 1] = sums[leaf] - halves[2 * leaf]
-            feature[node + leaf], cut[node + leaf], left[node + leaf] = columns[c], at, node + count + 2 * leaf
+                halves[2 * own] += hists[own, b]
+            halves[2 * own + 1] = sums[own] - halves[2 * own]
+            feature[node + own], cut[node + own], left[node + own] = columns[c], at, node + count + 2 * own
         bounds[2 * count] = n
         # from the last leaf on, so that no histogram is overwritten before it is used
-        for leaf in range(count - 1, -1, -1):
+        for own in range(count - 1, -1, -1):
             if last:
                 break
-            one, two = 2 * leaf, 2 * leaf + 1
+            one, two = 2 * own, 2 * own + 1
             small = one if bounds[one + 1] - bounds[one] <= bounds[two + 1] - bounds[two] else two
             large, part = one + two - small, slice(bounds[small], bounds[small + 1])
-            kept = hists[leaf].copy()
+            kept = hists[own].copy()
             _fill(hists[small], codes, order[part], slope[part], bend[part], columns, starts)
             hists[large] = kept - hists[small]
         node, count = node + count, 2 * count
         first[: count + 1], sums[:count] = bounds[: count + 1], halves[:count]
-    loudest = 0.0
-    for leaf in range(count):
-        value[node + leaf] = -sums[leaf, 0] / (sums[leaf, 1] + l2) if first[leaf + 1] > first[leaf] else 0.0
-        if sums[leaf, 1] >= least_bend:
-            loudest = max(loudest, abs(value[node + leaf]))
+    loudest, leaf[:] = 0.0, -1
+    for end in range(count):
+        value[node + end] = -sums[end, 0] / (sums[end, 1] + l2) if first[end + 1] > first[end] else 0.0
+        if sums[end, 1] >= least_bend:
+            loudest = max(loudest, abs(value[node + end]))
+        for i in range(first[end], first[end + 1]):
+            leaf[order[i]] = node + end
     # a cut is made in all nodes: where it leaves too few rows, these say no more than others do
     value[:] = np.minimum(np.maximum(value, -loudest), loudest)
     nodes = node + count
+    _fall(codes, feature, cut, left, leaf)
     return feature[:nodes], cut[:nodes], left[:nodes], value[:nodes]
-
-
-@_fast
-def fall(codes, feature, cut, left, leaf):
-    """The leaf that each row falls into, by codes."""
-    for i in range(codes.shape[1]):
-        node = 0
-        while left[node]:
-            node = left[node] + (codes[feature[node], i] > cut[node])
-        leaf[i] = node
