@@ -277,15 +277,17 @@ class ActiveSet:
 
     def combine(self, coefficients: Tensor) -> Tensor:
         """``sum_t coefficients_t G_t`` on all rows, ``(M, N, k)``: one sum in one order."""
+        used = (coefficients != 0).any(2).any(0)
+        if self._cache is None:
+            own = [coefficients[:, index] * out[:, 0] for index, out in self._blocks(used)]
+            return sum(own[1:], own[0]) if own else torch.zeros_like(self.pred)
         total = torch.zeros_like(self.pred)
         if self._compiled:
             self._sum_outputs(coefficients, total)
             return total
-        for index, out in self._blocks((coefficients != 0).any(2).any(0)):
+        for index, out in self._blocks(used):
             part = coefficients[:, index]
-            if out.shape[1] == 1:
-                total.addcmul_(part, out[:, 0])
-            elif part.shape[2] == 1:
+            if part.shape[2] == 1:
                 total += (part.transpose(1, 2) @ out.flatten(2)).view_as(total)
             else:
                 total += torch.einsum("mtk,mtnk->mnk", part, out)
@@ -365,7 +367,10 @@ class ActiveSet:
         total = weights.sum(1, keepdim=True)
         self.weights = torch.where((total - 1).abs() > _DRIFT, weights / total, weights)
         # without a cache the sum would cost an evaluation of every atom: the predictions move with the weights
-        self.pred = self.combine(self.weights) if self._cache is not None else self.pred + size[:, None] * delta
+        if self._cache is not None:
+            self.pred = self.combine(self.weights)
+        else:
+            self.pred = torch.addcmul(self.pred, size[:, None], delta)
         self._delta = None, self.X.new_empty(0)
         self.t += 1
 

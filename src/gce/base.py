@@ -19,7 +19,7 @@ from gce.fitting import Metric, Problem
 from gce.hooks import FitTask, Support, with_callbacks
 from gce.losses import Loss
 from gce.members import Members, Rows, from_splits, splits_for, with_validation
-from gce.native import limited
+from gce.native import limited, torch_threads
 from gce.reading import Given, Reading
 from gce.rows import Inputs, Matrix, SparseRows, for_training, on_device, stacked
 from gce.settings import (
@@ -31,7 +31,6 @@ from gce.settings import (
     support_first,
     taken,
 )
-from gce.settings import threads as torch_threads
 from gce.streams import Streams
 from gce.table import Schema, Table, as_targets
 from gce.table.encoder import Encoder

@@ -213,8 +213,8 @@ class Fit:
         active = self._restore(problem, method, open_, standing)
         if self.rounds == 0:
             self.at_best = active.pred.clone()
-        # rounds that keep what they have are short, and many
-        with native.alone() if method.algorithm.keeps else nullcontext():
+        few = active.pred.device.type == "cpu" and active.pred.numel() < native.WORTH_A_THREAD // 4
+        with native.alone() if few else nullcontext():
             self._go_on(problem, method, active, max_iter, max_calls, metric, list(callbacks), keep)
 
     def _go_on(

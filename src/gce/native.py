@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
 from importlib import import_module
@@ -108,13 +108,31 @@ def alone() -> Iterator[None]:
     For many short operations in a row: threads that wait for the next one keep compiled loops from their cores, and
     where others want these too, each operation waits for the slowest.
     """
-    before, token = torch.get_num_threads(), _threads.set(threads())
-    torch.set_num_threads(1)
+    token = _threads.set(threads())
+    try:
+        with torch_threads(1):
+            yield
+    finally:
+        _threads.reset(token)
+
+
+def together() -> AbstractContextManager[None]:
+    """Tensor operations on all threads that compiled loops may use, also within :func:`alone`."""
+    return torch_threads(threads())
+
+
+@contextmanager
+def torch_threads(n_jobs: int | None) -> Iterator[None]:
+    """Let torch use so many threads, and put its setting back; None leaves it alone."""
+    if n_jobs is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(effective_n_jobs(n_jobs))
     try:
         yield
     finally:
         torch.set_num_threads(before)
-        _threads.reset(token)
 
 
 @contextmanager

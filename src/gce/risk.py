@@ -57,6 +57,9 @@ class Risk:
         weight = self.weight[..., None]
         if not self.smooth:
             return weight.expand_as(pred)
+        if self.loss.quadratic:
+            # the same everywhere: one member's scores will do
+            return (weight * self.loss.curvature(self.offset + pred[0], self.y)).expand_as(pred)
         return weight * self.loss.curvature(self.offset + pred, self.y)
 
     @property

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
@@ -83,20 +81,6 @@ def users_line() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("gce", "sklearn"):
         frame, level = frame.f_back, level + 1
     return level
-
-
-@contextmanager
-def threads(n_jobs: int | None) -> Iterator[None]:
-    """Let torch use so many threads, and put its setting back; None leaves it alone."""
-    if n_jobs is None:
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(effective_n_jobs(n_jobs))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def support_first(train: NDArray[np.float64]) -> NDArray[np.intp]:

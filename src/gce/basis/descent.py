@@ -16,6 +16,7 @@ from sklearn.utils import gen_even_slices
 from torch import Tensor
 from torch.optim.adam import adam
 
+from gce import native
 from gce.basis.network import Architecture, Parameters
 from gce.objectives import Trainable
 from gce.rows import Inputs
@@ -318,10 +319,11 @@ def descend(
 ) -> tuple[Parameters, list[float]]:
     """Train networks on an objective: each at its best epoch, and its value there; see :class:`Descent`."""
     descent = Descent(architecture, start, objective, X, schedule, batch_size)
-    for order in row_orders(len(X), batch_size, schedule.max_epochs, rng):
-        descent.epoch(None if order is None else order.to(X.device))
-        if descent.done:
-            break
+    with native.together():
+        for order in row_orders(len(X), batch_size, schedule.max_epochs, rng):
+            descent.epoch(None if order is None else order.to(X.device))
+            if descent.done:
+                break
     return descent.result()
 
 

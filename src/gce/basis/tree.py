@@ -152,18 +152,18 @@ class Tree(Coded):
             asked = seen.codes, rows, slope[m], bend[m]
             limits = seen.bins.widths, self.least * unit, self.l2 * unit
             jobs += [partial(self._grow, *asked, j, own, *limits, leaf[m, j]) for j, own in enumerate(columns)]
-        worth = 1 + slope.size * len(seen.codes) // native.WORTH_A_THREAD
+        worth = 1 + slope.size * len(seen.codes) // growing().WORTH_A_THREAD
         with native.workers(min(native.threads(), len(jobs), worth)) as run:
             return self._atoms(objective, model, seen, run(jobs), leaf)
 
-    def _drawn(self, d: int, outputs: int, rng: RoundStreams, m: int) -> tuple[np.uint64, Sequence[NDArray[np.int64]]]:
+    def _drawn(self, d: int, outputs: int, rng: RoundStreams, m: int) -> tuple[np.uint64, list[NDArray[np.int64]]]:
         """A key to rows, and the columns that the tree of each output may cut."""
         count = max(1, round(self.columns * d))
         if count == d and self.rows == 1:
             return np.uint64(0), [np.arange(d)] * outputs
         drawn = torch.randint(2**62, (1 + outputs * d,), generator=rng.members[m]).numpy()
         lowest = np.argpartition(drawn[1:].reshape(outputs, d), count - 1, axis=1)[:, :count]
-        return np.uint64(drawn[0]), np.sort(lowest, 1)
+        return np.uint64(drawn[0]), list(np.sort(lowest, 1))
 
     def _grow(self, *what: Any) -> Grown:
         """One tree: feature, cut, left, value."""
@@ -174,20 +174,19 @@ class Tree(Coded):
     ) -> TreeAtoms:
         """Trees in units of the bound, an atom of ``k`` trees a member."""
         members, k, rows = leaf.shape
-        bound, sizes = objective.bound.cpu().numpy(), [len(tree[0]) for tree in trees]
+        bound, sizes = objective.bound.cpu().numpy(), np.array([len(tree[0]) for tree in trees])
         feature, cut, left, value = map(np.concatenate, zip(*trees, strict=True))
         value /= np.repeat(np.tile(bound, members), sizes)
-        ends = np.cumsum(sizes)
-        length = np.ones(members)
+        ends, length = np.cumsum(sizes), np.ones(members)
         if model.free:
             # one step serves all outputs of an atom: the farthest leaf of all reaches its bound
             farthest = np.maximum.reduceat(np.abs(value), (ends - sizes)[::k])
             length = np.where(farthest > 0, farthest, 1.0)
-        value = np.clip(value / np.repeat(length, np.add.reduceat(sizes, np.arange(0, len(sizes), k))), -1, 1)
+        value = np.clip(value / np.repeat(length, sizes.reshape(members, k).sum(1)), -1, 1)
         known = np.empty((members, rows, k))
         for i, own in enumerate(np.split(value, ends[:-1])):
-            known[i // k, :, i % k] = (bound[i % k] * own)[leaf[i // k, i % k]]
-        parts = np.array(sizes), feature, seen.bins.thresholds(feature, cut, left > 0), left, value[:, None]
+            np.take(bound[i % k] * own, leaf[i // k, i % k], out=known[i // k, :, i % k], mode="clip")
+        parts = sizes, feature, seen.bins.thresholds(feature, cut, left > 0), left, value[:, None]
         device = objective.bound.device
         atoms = TreeAtoms(Grove(*map(torch.from_numpy, parts)), objective.bound.cpu()).to(device)
         atoms.known = seen.X, torch.from_numpy(known).to(device)

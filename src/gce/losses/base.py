@@ -114,7 +114,8 @@ class ResidualLoss(Loss):
         return self.bend(pred - y) / y.shape[-1]
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
-        return self.phi(pred - y).mean(-1)
+        cost = self.phi(pred - y)
+        return cost[..., 0] if y.shape[-1] == 1 else cost.mean(-1)
 
     def gradient(self, pred: Tensor, y: Tensor) -> Tensor:
         return self.slope(pred - y) / y.shape[-1]

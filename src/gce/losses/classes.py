@@ -20,18 +20,19 @@ class Logistic(Loss):
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
         # log(1 + exp(f)) - y f, without the digits that it loses where both are large
-        zero = torch.zeros_like(pred)
-        return ((1 - y) * torch.logaddexp(pred, zero) + y * torch.logaddexp(-pred, zero)).sum(-1)
+        return (pred.clamp(min=0) - y * pred + (-pred.abs()).exp().log1p()).sum(-1)
 
     def gradient(self, pred: Tensor, y: Tensor) -> Tensor:
         # p - y, without the digits that it loses where p is close to y
-        return (1 - y) * torch.sigmoid(pred) - y * torch.sigmoid(-pred)
+        less = torch.sigmoid(-pred.abs())
+        return torch.where(pred >= 0, (1 - y) - less, less - y)
 
     def root(self, pred: Tensor, y: Tensor, d: Tensor) -> Tensor:
         return self.curvature(pred, y).sqrt() * d
 
     def curvature(self, pred: Tensor, y: Tensor) -> Tensor:
-        return torch.sigmoid(pred) * torch.sigmoid(-pred)
+        less = torch.sigmoid(-pred.abs())
+        return less * (1 - less)
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
         one = (weight[:, None] * y).sum(0)

@@ -22,12 +22,11 @@ from gce.ensemble import ConvexEnsemble
 from gce.fitting import Problem
 from gce.losses import Squared
 from gce.members import Members, counted
-from gce.native import limited
+from gce.native import limited, torch_threads
 from gce.reading import Given
 from gce.responses import Numbers, Response, Scores
 from gce.rows import Matrix
 from gce.settings import as_numpy, support_first
-from gce.settings import threads as torch_threads
 from gce.surgery.gathering import Footing, assembled, share_of
 from gce.surgery.guests import Guest
 from gce.surgery.share import TOL, Share, warn_of_gaps

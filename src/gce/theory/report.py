@@ -31,8 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gce.basis import Basis
 from gce.losses import Logistic
-from gce.native import limited
-from gce.settings import threads as torch_threads
+from gce.native import limited, torch_threads
 from gce.theory import notes, rendering
 from gce.theory.bounds import (
     appendix_constant,

@@ -11,6 +11,9 @@ import numpy as np
 from gce.native import jit
 
 _fast = jit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
+#: Slopes of rows times columns below which a second thread costs more than it brings.
+WORTH_A_THREAD = 1 << 16
+
 _U = np.uint64
 _0, _1 = _U(0), _U(1)
 #: Sums round: a leaf of just as many rows as it must have may seem to have a little less.
@@ -199,10 +202,10 @@ def grow(codes, rows, D, H, output, columns, widths, least, l2, leaf, leaves, de
         for child in (one, two):
             _best_cut(hists[slot[child]], columns, starts, sums[child], least_bend, l2, plan[child])
     leaf[:] = -1
-    for node in range(nodes):
-        if left[node] == 0:
-            for i in range(first[node], last[node]):
-                leaf[order[i]] = node
+    for end in range(nodes):
+        if left[end] == 0:
+            for i in range(first[end], last[end]):
+                leaf[order[i]] = end
     _fall(codes, feature, cut, left, leaf)
     return feature[:nodes], cut[:nodes], left[:nodes], value[:nodes]
 
