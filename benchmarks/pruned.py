@@ -100,7 +100,7 @@ def page(found: dict[str, Any]) -> str:
         "",
         f"Means over split seeds {seeds[0]} to {seeds[-1]}; 16,512 rows to fit on, 4,128 to judge by. Loss is the mean",
         "squared error on test rows, relative to our default as it was fitted. Rows a second: the test rows asked for",
-        "in one call, one thread for both, all models in turn (so that other work on the machine strikes all alike), the",
+        "in one call, one thread for both, all models in turn (other work on the machine then strikes all alike), the",
         f"best of {TIMES} turns; speed is relative to XGBoost's default in the same run. Atoms are trees here: of 63",
         f"leaves, or symmetric ones of 32. Machine: {host['cpu']}, {host['cores']} cores; XGBoost",
         f"{host['versions']['xgboost']}, scikit-learn {host['versions']['sklearn']}. Script: `benchmarks/pruned.py`.",
