@@ -1,5 +1,6 @@
 """Crowds thinned several at a time, and ensembles that imitate a larger one."""
 
+from dataclasses import replace
 from importlib import import_module
 from itertools import pairwise
 
@@ -99,6 +100,20 @@ def test_every_set_of_a_crowd_has_its_best_weights(loss, monkeypatch):
         alone = solve(risk, outputs.select(step.used), 1e-8)
         assert abs(alone.loss - step.loss) <= alone.gap + step.gap
         assert step.gap <= 1e-6 * step.loss
+
+
+def test_a_crowd_larger_than_its_rows_does_not_leave_one_by_one(monkeypatch):
+    module, calls = import_module("gce.weighting.quadratic"), []
+    affine_minimum = module._affine_minimum
+    monkeypatch.setattr(module, "_affine_minimum", lambda *given_: calls.append(1) or affine_minimum(*given_))
+    risk, outputs = crowd(Squared(), 300, 20)
+    noisy = replace(risk, y=risk.y + 50 * torch.from_numpy(np.random.default_rng(1).normal(size=(20, 1))))
+    found = solve(noisy, outputs, 1e-8, start=np.full(300, 1 / 300))
+    assert found.reached
+    assert len(found.used) <= 21
+    assert len(calls) < 150
+    alone = solve(noisy, outputs.select(found.used), 1e-8)
+    assert abs(alone.loss - found.loss) <= alone.gap + found.gap
 
 
 # Imitation.

@@ -93,12 +93,15 @@ def solve(
         Weights to start from; the average of all models where None, or where no model has any.
     max_iter : int, default=1000
     """
-    if start is not None and np.any(start):
-        return _Pursuit(risk, outputs, np.asarray(start, dtype=np.float64)).run(tol, max_iter)
-    if len(outputs) == 1:
-        return _Pursuit(risk, outputs, np.ones(1)).run(tol, max_iter)
-    # the average is a model too, and a safe one to start from: beside it only models that are worth it come into use
-    average = outputs.combine(np.full(len(outputs), 1 / len(outputs)))
+    known = start is not None and bool(np.any(start))
+    given = np.asarray(start, dtype=np.float64) if known else np.full(len(outputs), 1 / len(outputs))
+    # more models in use than numbers to explain: most would leave again, one by one
+    if len(outputs) == 1 or (known and np.count_nonzero(given) <= risk.y.numel()):
+        return _Pursuit(risk, outputs, given).run(tol, max_iter)
+    # a combination is a model too, and the average a safe one to start from: beside it only models that are worth it
+    # come into use
+    given = given / given.sum()
+    average = outputs.combine(given)
     first = np.zeros(len(outputs) + 1)
     first[-1] = 1.0
     search = _Pursuit(risk, outputs.adding(average), first)
@@ -110,7 +113,7 @@ def solve(
         alone = search.among(outputs, rest).run(tol, max_iter)
         if alone.reached or alone.gap < found.gap:
             return alone
-    return replace(found, weights=own + shared / len(outputs), alignment=found.alignment[:-1])
+    return replace(found, weights=own + shared * given, alignment=found.alignment[:-1])
 
 
 def certified(risk: Risk, outputs: Outputs, weights: Array) -> Solution:
