@@ -71,7 +71,7 @@ def _name(given: Any) -> str:
 def automatic(rows: int, columns: int, outputs: int) -> dict[str, Basis]:
     """Boosted trees of two shapes, a forest and networks, in sizes that suit a table.
 
-    The numbers are chosen on the development sets, see docs/design.md.
+    The numbers are chosen on the development sets: benchmarks/results/ablation.md says what each is worth.
     """
     small = rows < SMALL_ROWS
     return {
