@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gce import GCERegressor
 from gce.active_set import ActiveSet
 from gce.algorithms import ALGORITHMS, AwayStep, Blended, FrankWolfe, Pairwise
 from gce.basis import Neural, Pool
@@ -194,3 +195,20 @@ def test_pool_refuses_what_it_cannot_hold():
         problem.basis = pool
         with pytest.raises(ValueError, match=words):
             next(problem.iterate(FrankWolfe(), Exact()))
+
+
+def test_boosting_over_given_models_keeps_to_their_hull():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + 0.3 * X[:, 1] ** 2
+    pool = Pool([lambda X: np.tanh(X[:, 0]), lambda X: np.tanh(X[:, 1])])
+    model = GCERegressor(basis=pool, algorithm="boosting", max_iter=20, cv=None, random_state=0).fit(X, y)
+    plain = GCERegressor(basis=pool, cv=None, random_state=0).fit(X, y)
+    assert model.bound_ == plain.bound_
+    assert 0 <= model.ensemble_.weights.min() <= model.ensemble_.weights.sum() <= 1 + 1e-12
+    risks = [entry["risk"] for entry in model.history_]
+    assert risks == sorted(risks, reverse=True)
+    # the gap is a certificate: what exact steps reach is not below it
+    assert min(entry["risk"] - entry["gap"] for entry in model.history_) <= min(
+        entry["risk"] for entry in plain.history_
+    )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from gce import GCEClassifier, GCERegressor
-from gce.basis import Forest, Tree, Zero
+from gce.basis import Forest, SymmetricTree, Tree, Zero
 from gce.ensemble import ConvexEnsemble, drawn_in
 from gce.objectives import Joint, Linear, Quadratic
 from gce.risk import Risk
@@ -272,3 +272,19 @@ def test_few_sparse_rows_are_written_out(basis):
     given = {"basis": basis, "max_atoms": 3, "cv": 2, "scale": "each", "random_state": 0}
     sparse, dense = GCERegressor(**given).fit(csr_array(X), X[:, 0]), GCERegressor(**given).fit(X, X[:, 0])
     np.testing.assert_allclose(sparse.predict(csr_array(X)), dense.predict(X), rtol=1e-6, atol=1e-9)
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["squared", "cross_entropy", "logistic"]),
+    st.sampled_from([Tree(leaves=6, least=1, rows=0.5, columns=0.6), Tree(depth=2, least=2), SymmetricTree(depth=3)]),
+)
+@settings(max_examples=40, deadline=None)
+def test_what_a_round_knows_is_what_its_trees_say(seed, loss, basis):
+    """Rows that were learned from have their leaves from the grower, others fall; evaluated anew, all fall alike."""
+    X, risk, pred, bound = problem(loss, seed, n=25)
+    atoms = basis.minimize(Quadratic(risk, pred, risk.gradient(pred), bound), X, rng=streams(2))
+    rows, known = atoms.known
+    assert rows is X
+    assert torch.equal(known, atoms(X.clone()))
+    assert known.abs().max() == bound.max()

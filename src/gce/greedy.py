@@ -197,7 +197,8 @@ class GreedyConvexEnsemble(Editable):
             streams,
         )
         calls = np.inf if basis.exact else _or(self.max_atoms, habit.calls)
-        if method.algorithm.keeps and self.bound is None:
+        # given models say what they say: a wider hull would not make them any longer
+        if method.algorithm.keeps and self.bound is None and not basis.exact:
             # a limit that is drawn tighter or loosened must not change the rounds before it
             room = method.algorithm.room(max(calls, habit.calls))
             problem = replace(problem, bound=room * problem.bound)
