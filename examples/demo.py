@@ -124,7 +124,7 @@ def draw(everything: dict[str, dict[str, Any]], path: Path) -> None:
             axis.grid(alpha=0.25, which="both", lw=0.5)
             axis.spines[["top", "right"]].set_visible(False)
     axes[0, 0].legend(frameon=False, fontsize=9)
-    figure.suptitle("Four greedy algorithms, mean of five cross-fitted members (a finished member stands still)")
+    figure.suptitle("Four greedy algorithms, mean of cross-fitted members (a finished member stands still)")
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
