@@ -141,8 +141,8 @@ def fit(name: str, variant: str, path: Path) -> None:
 
 
 def ratio(rows: dict[tuple[str, str], dict[str, Any]], variant: str, figure: str) -> str:
-    """The geometric mean, over the sets of both, of a variant's figure to the default's; errors of 0 count as half a
-    test row's, and no set for more than a factor of two.
+    """The geometric mean, over the sets of both, of a variant's figure to the default's; no set counts for more than
+    a factor of two, so that an error of 0 does not settle it.
     """
     logs = []
     for (name, own), row in rows.items():

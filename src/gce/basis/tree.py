@@ -158,11 +158,11 @@ class Tree(Coded):
 
     def _drawn(self, d: int, outputs: int, rng: RoundStreams, m: int) -> tuple[np.uint64, list[NDArray[np.int64]]]:
         """A key to rows, and the columns that the tree of each output may cut."""
-        count = max(1, round(self.columns * d))
+        count = min(d, max(1, round(self.columns * d)))
         if count == d and self.rows == 1:
             return np.uint64(0), [np.arange(d)] * outputs
         drawn = torch.randint(2**62, (1 + outputs * d,), generator=rng.members[m]).numpy()
-        lowest = np.argpartition(drawn[1:].reshape(outputs, d), count - 1, axis=1)[:, :count]
+        lowest = np.argsort(drawn[1:].reshape(outputs, d), axis=1)[:, :count]
         return np.uint64(drawn[0]), list(np.sort(lowest, 1))
 
     def _grow(self, *what: Any) -> Grown:
