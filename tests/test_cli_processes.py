@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import gce
+from gce.cli import interrupting
 
 #: A fit that would take hours.
 ENDLESS = ["max_atoms=100000", "max_iter=100000", "n_iter_no_change=None", "tol=0", "verbose=True"]
@@ -101,6 +102,7 @@ class Absent:
             raise ModuleNotFoundError(name, name=name)
 
 import gce
+from gce.cli import interrupting
 assert not {"typer", "polars"} & set(sys.modules)
 sys.meta_path.insert(0, Absent())
 from gce.cli import main
@@ -112,3 +114,16 @@ def test_without_its_packages_the_command_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", ABSENT], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == 'gce needs typer here: pip install "greedy-convex-ensemble[cli]"\n'
+
+
+def test_an_interruption_in_the_middle_of_a_line_is_told_too(monkeypatch, capfd):
+    def busy(words):
+        raise RuntimeError("reentrant call inside a buffered writer")
+
+    monkeypatch.setattr(interrupting, "say", busy)
+    before = signal.getsignal(signal.SIGINT)
+    with interrupting.Interruption() as interruption:
+        interruption._press(signal.SIGINT, None)
+    assert interruption.pressed
+    assert "the best so far is kept after this round" in capfd.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is before

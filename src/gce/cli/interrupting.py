@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -13,6 +12,7 @@ from gce.algorithms import Step
 from gce.cli.rendering import say
 
 _SHOW_CURSOR = b"\x1b[?25h"
+_KEPT = "interrupted: the best so far is kept after this round; Ctrl-C again aborts"
 
 
 class Interruption:
@@ -45,6 +45,8 @@ class Interruption:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if sys.stderr.isatty():
             os.write(sys.stderr.fileno(), _SHOW_CURSOR)
-        # a signal may come in the middle of another line
-        with contextlib.suppress(RuntimeError):
-            say("interrupted: the best so far is kept after this round; Ctrl-C again aborts")
+        try:
+            say(_KEPT)
+        except RuntimeError:
+            # the signal came in the middle of another line, whose buffer cannot be entered twice
+            os.write(sys.stderr.fileno(), f"\n{_KEPT}\n".encode())
