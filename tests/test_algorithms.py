@@ -208,7 +208,6 @@ def test_boosting_over_given_models_keeps_to_their_hull():
     assert 0 <= model.ensemble_.weights.min() <= model.ensemble_.weights.sum() <= 1 + 1e-12
     risks = [entry["risk"] for entry in model.history_]
     assert risks == sorted(risks, reverse=True)
-    # the gap is a certificate: what exact steps reach is not below it
-    assert min(entry["risk"] - entry["gap"] for entry in model.history_) <= min(
-        entry["risk"] for entry in plain.history_
-    )
+    # the gap is a certificate: in no round does it promise less than what exact steps reach
+    least = min(entry["risk"] for entry in plain.history_)
+    assert max(entry["risk"] - entry["gap"] for entry in model.history_) <= least

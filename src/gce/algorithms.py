@@ -279,6 +279,9 @@ class Boosting(Algorithm):
         return Quadratic(risk, active.train_pred, gradient, bound)
 
     def products(self, gradient: Tensor, active: ActiveSet) -> Tensor:
+        if any(slot.atoms.keys is not None for slot in active.slots):
+            # an atom that is found again is no new one, and without its product the gap would be a false certificate
+            return super().products(gradient, active)
         nothing = torch.full_like(active.weights, torch.inf)
         nothing[:, 0] = 0.0
         return nothing

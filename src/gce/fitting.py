@@ -30,6 +30,9 @@ from gce.streams import Streams
 
 Metric = Callable[[Tensor, list[int]], Tensor]
 
+#: Scores of all members below which tensor operations are so short that several threads would mostly wait.
+_FEW = 1 << 20
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -66,14 +69,14 @@ class Problem:
         return Risk(self.loss, self.y[:n], self.train[:, :n], self.offset, self.count)
 
     @cached_property
-    def _known(self) -> dict[tuple[int, ...], tuple[Tensor, Tensor]]:
+    def _holders(self) -> dict[tuple[int, ...], tuple[Tensor, Tensor]]:
         return {}
 
     def _held_out_by(self, members: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """Which of some members holds out which row, pair by pair; looked for once."""
-        if members not in self._known:
-            self._known[members] = tuple(self.held_out[list(members)].nonzero().T)
-        return self._known[members]
+        if members not in self._holders:
+            self._holders[members] = tuple(self.held_out[list(members)].nonzero().T)
+        return self._holders[members]
 
     def held_out_loss(self, pred: Tensor, members: list[int]) -> Tensor:
         """Mean loss of some members on the rows they hold out, ``(M,)``: what early stopping watches by default."""
@@ -213,7 +216,7 @@ class Fit:
         active = self._restore(problem, method, open_, standing)
         if self.rounds == 0:
             self.at_best = active.pred.clone()
-        few = active.pred.device.type == "cpu" and active.pred.numel() < native.WORTH_A_THREAD // 4
+        few = active.pred.device.type == "cpu" and active.pred.numel() < _FEW
         with native.alone() if few else nullcontext():
             self._go_on(problem, method, active, max_iter, max_calls, metric, list(callbacks), keep)
 

@@ -137,7 +137,10 @@ def torch_threads(n_jobs: int | None) -> Iterator[None]:
 
 @contextmanager
 def workers(threads: int) -> Iterator[Run]:
-    """Something that runs tasks on so many threads; compiled loops leave Python alone meanwhile."""
+    """Something that runs tasks on so many threads; compiled loops leave Python alone meanwhile.
+
+    Tasks must not ask for workers themselves: all threads might then wait for tasks that nobody is left to run.
+    """
     if threads <= 1:
         yield lambda tasks: [task() for task in tasks]
         return
@@ -151,5 +154,5 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="gce")
 
 
-# a child process has none of its parent's threads
-os.register_at_fork(after_in_child=_pool.cache_clear)
+if hasattr(os, "register_at_fork"):  # where processes fork at all, a child has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
