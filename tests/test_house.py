@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
     "datasets", "extras", "kernels", "passes", "native", "memory", "rows", "losses", "risk", "line_search",
     "weighting", "coefficients", "objectives", "streams", "parts", "trees", "basis", "ensemble", "active_set",
-    "algorithms", "callbacks", "trackers", "hooks", "fitting", "nongreedy", "table", "members", "scoring",
+    "algorithms", "callbacks", "progress", "trackers", "hooks", "fitting", "nongreedy", "table", "members", "scoring",
     "calibration", "settings", "families", "mixing", "responses", "reading", "theory", "storage", "export",
     "plotting", "explaining", "report", "writing", "base", "surgery", "greedy", "jointly", "tasks", "estimators",
     "stacking", "loading", "cli", "__main__",

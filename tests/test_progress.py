@@ -10,7 +10,8 @@ from rich.console import Console
 
 from gce import GCERegressor, Neural
 from gce.algorithms import Step
-from gce.callbacks import Progress, Remaining, TimeLimit, describe, span
+from gce.callbacks import TimeLimit, Turn
+from gce.progress import Progress, Remaining, describe, span
 
 
 def step(t, seconds, calls=None):
@@ -60,13 +61,17 @@ def test_spans_are_rounded_up():
 
 
 def test_a_line_of_the_log_names_the_round():
-    assert describe(step(3, 1.0)) == "round 3  risk 0.1234  validation 0.1234  gap >= 0.123  members 2"
+    assert describe(step(3, 1.0)) == "round 3  validation 0.1234  risk 0.1234  gap >= 0.123  members 2"
+    placed = Turn("tree", 40, 5.0, 100, 100).place(step(3, 1.0))
+    assert describe(placed).startswith("tree round 3 (43 in all)  validation")
+    assert (placed.t, placed.own_t, placed.seconds) == (43, 3, 6.0)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_bar_stays_on_one_line(monkeypatch, width):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with Progress(Remaining(1000, 100)) as bar:
+    with Progress({"neural": 100}) as bar:
+        bar.begin(Turn(None, 0, 0.0, 1000, 100))
         for t in range(1, 4):
             assert not bar(step(t, float(t)))
         console = Console(file=io.StringIO(), width=width)

@@ -26,7 +26,8 @@ class Step:
     Parameters
     ----------
     t : int
-        The round, from 1.
+        The round, from 1. Callbacks are told the round of the whole fit, which counts on from family to family as in
+        ``history_``.
     members : list of int
         Which members ran.
     risk : Tensor of shape (M,)
@@ -45,6 +46,10 @@ class Step:
         Since the fit began.
     validation : Tensor of shape (M,) or None
         What early stopping watches, lower is better; None where nothing is held out.
+    family : str or None
+        Whose round it is; None where a single family is fitted.
+    others : int
+        Rounds of other families among ``t``.
     """
 
     t: int
@@ -58,6 +63,13 @@ class Step:
     calls: Tensor
     seconds: float = 0.0
     validation: Tensor | None = None
+    family: str | None = None
+    others: int = 0
+
+    @property
+    def own_t(self) -> int:
+        """The round of the family itself, from 1."""
+        return self.t - self.others
 
 
 class Algorithm(BaseEstimator):

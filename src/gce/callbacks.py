@@ -1,18 +1,14 @@
-"""When to stop, what to show. A callback maps a :class:`~gce.algorithms.Step` to "stop?"."""
+"""When to stop, and who hears of a round. A callback maps a :class:`~gce.algorithms.Step` to "stop?"."""
 
 from __future__ import annotations
 
-import logging
 import math
-import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from gce.algorithms import Step
-
-logger = logging.getLogger("gce")
 
 Callback = Callable[[Step], Any]
 
@@ -126,13 +122,33 @@ class TimeLimit:
         return self.left <= pace / 2
 
 
-class Log:
-    """One line a round through ``logging`` (logger "gce", level INFO)."""
+class Turn(NamedTuple):
+    """A family's turn in a fit, as callbacks are told of it.
 
-    def __call__(self, step: Step) -> bool:
-        if logger.isEnabledFor(logging.INFO):
-            logger.info("%s", describe(step))
-        return False
+    Parameters
+    ----------
+    family : str or None
+        None where a single family is fitted.
+    others : int
+        Rounds that other families have had.
+    seconds : float
+        What those took.
+    rounds : int
+        Rounds of this family at most, those that it has had included.
+    calls : float
+        Oracle calls of a member at most.
+    """
+
+    family: str | None
+    others: int
+    seconds: float
+    rounds: int
+    calls: float
+
+    def place(self, step: Step) -> Step:
+        """A round of this family as a round of the whole fit."""
+        t, seconds = self.others + step.t, self.seconds + step.seconds
+        return replace(step, t=t, seconds=seconds, family=self.family, others=self.others)
 
 
 class Watchers:
@@ -145,123 +161,44 @@ class Watchers:
 
     def __init__(self, callbacks: list[Callback]) -> None:
         self._callbacks, self.stopped = callbacks, False
+        self._greeters: list[Callable[[Turn], None]] = []
 
     def add(self, callback: Callback) -> None:
         """One more."""
         self._callbacks.append(callback)
 
+    def greet(self, told: Callable[[Turn], None]) -> None:
+        """Have ``told`` called when a family's turn begins."""
+        self._greeters.append(told)
+
+    def begin(self, turn: Turn) -> None:
+        """The rounds that follow are this family's."""
+        self._turn = turn
+        for told in self._greeters:
+            told(turn)
+
     def __call__(self, step: Step) -> bool:
+        placed = self._turn.place(step)
         # every callback hears of every round, whatever an earlier one says
-        said = [bool(callback(step)) for callback in self._callbacks]
+        said = [bool(callback(placed)) for callback in self._callbacks]
         self.stopped |= any(said)
         return self.stopped
 
 
-class Remaining:
-    """Rounds and seconds that a fit can still take; early stopping usually ends it sooner.
+class Means:
+    """A round's numbers, means over all members, as they stand in ``history_``: one that is done stands still."""
 
-    Parameters
-    ----------
-    max_iter : int
-        Rounds at most.
-    max_calls : float
-        Oracle calls of a member at most.
-    clock : TimeLimit, optional
-    """
+    def __init__(self) -> None:
+        self._last: dict[str | None, dict[str, dict[int, float]]] = {}
 
-    #: Rounds whose mean says what the next ones take.
-    recent = 10
-
-    def __init__(self, max_iter: int, max_calls: float, clock: TimeLimit | None = None) -> None:
-        self._max_iter, self._max_calls, self._clock = max_iter, max_calls, clock
-        self._ends: list[tuple[int, float]] = []
-
-    def rounds(self, step: Step) -> int:
-        """Rounds left where every member goes on to its last call, at the calls a round made so far."""
-        calls = max(int(step.calls.min()), 1)
-        by_calls = (self._max_calls - calls) * step.t / calls
-        return max(0, math.ceil(min(self._max_iter - step.t, by_calls)))
-
-    def seconds(self, step: Step) -> float | None:
-        """Seconds left at most, None where nothing is known yet; to be asked after every round."""
-        self._ends.append((step.t, step.seconds))
-        known = [] if self._clock is None else [max(0.0, self._clock.left)]
-        if len(self._ends) > 1:
-            # The first round is no measure, it may compile the loops. The slower of two paces: a few short rounds
-            # would promise too much.
-            pace = max(self._pace(self._ends[0]), self._pace(self._ends[-self.recent - 1 :][0]))
-            known.append(self.rounds(step) * pace)
-        return min(known, default=None)
-
-    def _pace(self, since: tuple[int, float]) -> float:
-        t, seconds = self._ends[-1]
-        return (seconds - since[1]) / (t - since[0])
-
-
-class Progress:
-    """A bar on standard error, drawn by rich; a context manager.
-
-    Parameters
-    ----------
-    remaining : Remaining
-    """
-
-    def __init__(self, remaining: Remaining) -> None:
-        self._remaining = remaining
-
-    def __enter__(self) -> Self:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as Bar
-        from rich.table import Column
-
-        columns = (
-            TextColumn("[bold]gce"),
-            BarColumn(bar_width=12),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}", style="progress.remaining", table_column=Column(no_wrap=True)),
-            TextColumn("{task.description}", table_column=Column(no_wrap=True, ratio=1)),
-        )
-        self._bar = Bar(*columns, console=Console(file=sys.stderr), transient=True, expand=True)
-        self._task = self._bar.add_task("first round", total=None, left="")
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
-    def __call__(self, step: Step) -> bool:
-        seconds = self._remaining.seconds(step)
-        self._bar.update(
-            self._task,
-            completed=step.t,
-            total=step.t + self._remaining.rounds(step),
-            description="  ".join(figures(step)),
-            left="" if seconds is None else f"at most {span(seconds)} left",
-        )
-        return False
-
-
-def span(seconds: float) -> str:
-    """Seconds for people, rounded up: ``0:07``, ``12:40``, ``3:05:00``."""
-    minutes, rest = divmod(math.ceil(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def describe(step: Step) -> str:
-    """A round in one line."""
-    return "  ".join([f"round {step.t}", *figures(step)])
-
-
-def figures(step: Step) -> list[str]:
-    """What a round reached, in words and numbers."""
-    parts = [f"risk {step.risk.mean():.4g}"]
-    if step.validation is not None:
-        parts.append(f"validation {step.validation.mean():.4g}")
-    parts.append(f"{'gap' if step.certified else 'gap >='} {step.gap.mean():.3g}")
-    if len(step.members) > 1:
-        parts.append(f"members {len(step.members)}")
-    return parts
+    def __call__(self, step: Step) -> dict[str, float]:
+        """The mean of each of the round's numbers."""
+        columns = {"risk": step.risk, "gap" if step.certified else "gap_lower": step.gap, "size": step.size.mean(1)}
+        if step.validation is not None:
+            columns["validation"] = step.validation
+        if step.own_t == 1:
+            self._last[step.family] = {}
+        last = self._last.setdefault(step.family, {})
+        for name, values in columns.items():
+            last.setdefault(name, {}).update(zip(step.members, values.tolist(), strict=True))
+        return {name: sum(own.values()) / len(own) for name, own in last.items()}

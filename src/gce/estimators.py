@@ -85,7 +85,7 @@ default="auto"
     callbacks : iterable of callables, optional
         Each is called with every :class:`gce.Step`; a true answer stops the fit.
     verbose : bool or "auto", default="auto"
-        A progress bar; "auto" draws one where standard error is a terminal.
+        A progress bar, which needs rich; "auto" draws one where standard error is a terminal, and in notebooks.
     warm_start : bool, default=False
         Go on from the last fit's last round.
     random_state : int, RandomState or None, default=None

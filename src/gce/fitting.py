@@ -184,6 +184,11 @@ class Fit:
         return len(self.course)
 
     @property
+    def seconds(self) -> float:
+        """What its rounds took."""
+        return self.history[-1]["seconds"] if self.history else 0.0
+
+    @property
     def atoms(self) -> list[Atoms]:
         """What the rounds added, but for the zero function all that the fit is made of."""
         return [atoms for _, atoms, _ in self._atoms]
@@ -231,7 +236,7 @@ class Fit:
         callbacks: list[Callback],
         keep: Keep | None,
     ) -> None:
-        before = self.history[-1]["seconds"] if self.history else 0.0
+        before = self.seconds
         rounds = method.algorithm.iterate(
             problem.risk, active, method.basis, method.line_search, problem.bound, method.streams
         )

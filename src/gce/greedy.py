@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -23,14 +21,15 @@ from gce.base import Array, Way
 from gce.basis import Basis
 from gce.basis.base import Habit
 from gce.calibration import HeldOut
-from gce.callbacks import Callback, EarlyStopping, Log, Progress, Remaining, TimeLimit, Together, Watchers
+from gce.callbacks import Callback, EarlyStopping, TimeLimit, Together, Watchers
 from gce.families import Family, chosen
 from gce.fitting import Fit, Keep, Method, Metric, Problem
 from gce.hooks import FitTask, with_callbacks
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.losses import Loss
-from gce.mixing import MixedFit, Trial
+from gce.mixing import MixedFit, Trial, turn
 from gce.native import limited
+from gce.progress import Log, Progress, drawn
 from gce.reading import Given
 from gce.settings import check_count, check_number, look_up
 from gce.storage.checkpoints import Checkpoint, Series
@@ -171,6 +170,7 @@ class GreedyConvexEnsemble(Editable):
         return Way(partial(learn, begin=self._begin))
 
     def _check_limits(self) -> int:
+        drawn(self.verbose)
         check_number("tol", self.tol, 0)
         if self.n_iter_no_change is not None and self.n_iter_no_change != "auto":
             check_count("n_iter_no_change", self.n_iter_no_change, 1)
@@ -289,13 +289,14 @@ class GreedyConvexEnsemble(Editable):
         fits = self._fits(families)
         task.begin(sum(_rounds(family, max_iter) for family in families.values()))
         with ExitStack() as stack:
-            watchers = Watchers([*self._own_callbacks(), Log()])
+            watchers = Watchers([*self._own_callbacks(), stack.enter_context(Log())])
             if task.watched:
                 watchers.add(stack.enter_context(task.rounds(partial(self._fitted, problem))))
-            if self._shows_progress():
-                calls = sum(family.calls for family in families.values())
-                remaining = Remaining(len(families) * max_iter, calls, *clock)
-                watchers.add(stack.enter_context(Progress(remaining)))
+            if drawn(self.verbose):
+                to_come = {name: max(0, _rounds(own, max_iter) - fits[name].rounds) for name, own in families.items()}
+                bar = stack.enter_context(Progress(to_come, *clock))
+                watchers.greet(bar.begin)
+                watchers.add(bar)
             for left, (name, family) in zip(range(len(families), 0, -1), families.items(), strict=True):
                 fit, trail = fits[name], trails.get(name, Trail())
                 before = list(fits.values())[: len(fits) - left]
@@ -306,6 +307,7 @@ class GreedyConvexEnsemble(Editable):
                 trial = Trial(fit, before, problem, family.method.basis.habit.trial)
                 if trial.lost:
                     continue
+                watchers.begin(turn(name, fits, _rounds(family, max_iter), family.calls))
                 fit.run(
                     family.problem,
                     family.method,
@@ -343,11 +345,6 @@ class GreedyConvexEnsemble(Editable):
         if not isinstance(given, Iterable):
             raise ValueError(f"callbacks must be a list of callables, got {given!r}: write [{given!r}]")
         return list(given)
-
-    def _shows_progress(self) -> bool:
-        if self.verbose == "auto":
-            return sys.stderr.isatty() and find_spec("rich") is not None
-        return bool(self.verbose)
 
     def bound_report(self, X: Any, y: Any, delta: float = 0.05, **given: Any) -> BoundReport:
         """What theory says about the risk on new rows, with the reasons why it is no certificate.

@@ -7,7 +7,7 @@ are the weights of a small convex problem whose answers are known, so that they 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch import Tensor
 from gce.algorithms import Step
 from gce.basis.base import Atoms, Zero
 from gce.calibration import HeldOut
+from gce.callbacks import Turn
 from gce.ensemble import ConvexEnsemble, lean
 from gce.fitting import Fit, Problem
 from gce.losses import Loss
@@ -207,6 +208,13 @@ class Trial:
 
     def __call__(self, step: Step) -> bool:
         return self.lost
+
+
+def turn(name: str, fits: Mapping[str, Fit], rounds: int, calls: float) -> Turn:
+    """The turn of one of some families, within its limits."""
+    others = [fit for other, fit in fits.items() if other != name]
+    had, took = sum(fit.rounds for fit in others), sum(fit.seconds for fit in others)
+    return Turn(name if others else None, had, took, rounds, calls)
 
 
 def _at_best(fit: Fit, problem: Problem) -> Tensor:

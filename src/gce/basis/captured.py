@@ -53,7 +53,7 @@ class Recording:
         except RuntimeError as error:
             # torch does not leave the recording's stream when a recording breaks
             torch.cuda.set_stream(here)
-            logger.info("an epoch cannot be recorded (%s): operations are launched one by one", error)
+            logger.debug("an epoch cannot be recorded (%s): operations are launched one by one", error)
             return None
         return graph
 

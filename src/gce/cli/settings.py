@@ -17,11 +17,14 @@ from gce.line_search import LINE_SEARCHES
 #: Parameters that are objects, with the names these go by: their own parameters are set as ``basis__hidden=20``.
 _OBJECTS: dict[str, dict[str, Any]] = {"algorithm": ALGORITHMS, "basis": BASES, "line_search": LINE_SEARCHES}
 
+#: Not every shell's user writes Python.
+_BOOLEANS = {"true": True, "false": False}
+
 
 def apply(model: Any, settings: Sequence[str]) -> dict[str, Any]:
     """Set parameters given as ``name=value``, and tell which.
 
-    A value is Python's (``0.1``, ``None``, ``[1, 2]``), or text where it is none of Python's.
+    A value is Python's (``0.1``, ``None``, ``[1, 2]``) or ``true`` or ``false`` in any case, and else text.
     """
     given = dict(_pair(setting) for setting in settings)
     # objects first: what follows may be theirs
@@ -38,6 +41,8 @@ def _pair(setting: str) -> tuple[str, Any]:
     name, equals, text = setting.partition("=")
     if not equals or not name:
         raise typer.BadParameter(f"{setting!r} is not of the form name=value", param_hint="--set")
+    if text.lower() in _BOOLEANS:
+        return name, _BOOLEANS[text.lower()]
     try:
         return name, ast.literal_eval(text)
     except (ValueError, SyntaxError):
