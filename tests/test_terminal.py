@@ -1,8 +1,6 @@
 """What a fit draws and logs, read from a pseudo-terminal: a bar over all families that never runs backwards."""
 
 import fcntl
-import json
-import logging
 import os
 import pty
 import re
@@ -104,11 +102,10 @@ def test_the_command_line_draws_all_families(table, limit):
     assert "fitted in" in text
 
 
-@pytest.mark.parametrize("word", ["false", "False"])
-def test_the_command_line_can_do_without(table, word):
+def test_the_command_line_can_do_without(table):
     few = ["--set", "max_iter=2", "--set", "basis=tree"]
     command = [sys.executable, "-m", "gce", "fit", str(table), "--target", "y", *few]
-    code, text = drawn([*command, "--set", f"verbose={word}"])
+    code, text = drawn([*command, "--set", "verbose=false"])
     assert code == 0, text
     assert "fitted in" in text
     assert not bars(text, r"(gce)")
@@ -152,7 +149,7 @@ def test_verbose_asks_for_rich(monkeypatch):
     from gce import GCERegressor
 
     monkeypatch.setitem(sys.modules, "rich.progress", None)
-    with pytest.raises(ModuleNotFoundError, match=r'rich.* is not installed: pip install "greedy-convex-ensemble\[rich'):
+    with pytest.raises(ModuleNotFoundError, match=r'is not installed: pip install "greedy-convex-ensemble\[rich'):
         GCERegressor(verbose=True).fit(None, None)  # before anything else is looked at
     with pytest.raises(ValueError, match=r"verbose must be True, False or 'auto', got 'no'"):
         GCERegressor(verbose="no").fit(None, None)

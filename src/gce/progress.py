@@ -32,7 +32,7 @@ def drawn(verbose: Any) -> bool:
     """
     if isinstance(verbose, str) and verbose == "auto":
         first = multiprocessing.parent_process() is None and threading.current_thread() is threading.main_thread()
-        return first and find_spec("rich") is not None and (_terminal(sys.stderr) or _notebook())
+        return first and _drawable()
     if not isinstance(verbose, int):
         raise ValueError(f"verbose must be True, False or 'auto', got {verbose!r}")
     if verbose:
@@ -45,10 +45,13 @@ def _terminal(stream: Any) -> bool:
     return stream is not None and stream.isatty()
 
 
-def _notebook() -> bool:
-    from rich.console import Console
-
-    return Console().is_jupyter
+def _drawable() -> bool:
+    """Whether there is a screen, and rich to draw on it."""
+    terminal = _terminal(sys.stderr)
+    # rich, which knows notebooks, need not be asked where there cannot be one
+    if not (terminal or "IPython" in sys.modules) or find_spec("rich") is None:
+        return False
+    return terminal or import_module("rich.console").Console().is_jupyter
 
 
 class Log:
