@@ -240,7 +240,7 @@ def test_progress_bar_and_log(numbers, monkeypatch, caplog, capfd):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    with caplog.at_level(logging.INFO, logger="gce"):
+    with caplog.at_level(logging.DEBUG, logger="gce"):
         GCERegressor(cv=2, **FAST).fit(*numbers)
     assert "validation" in screen.getvalue()
     assert "round 1" in caplog.text
