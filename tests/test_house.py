@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
-    "datasets", "extras", "kernels", "passes", "native", "memory", "rows", "losses", "risk", "line_search",
+    "datasets", "extras", "compiling", "kernels", "passes", "native", "memory", "rows", "losses", "risk", "line_search",
     "weighting", "coefficients", "objectives", "streams", "parts", "trees", "basis", "ensemble", "active_set",
     "algorithms", "callbacks", "progress", "trackers", "hooks", "fitting", "nongreedy", "table", "members", "scoring",
     "calibration", "settings", "families", "mixing", "responses", "reading", "theory", "storage", "export",

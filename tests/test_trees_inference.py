@@ -1,6 +1,5 @@
 """Rows dropped through trees: by a sieve, by walking, by tensor operations, all to the same bits."""
 
-import logging
 import pickle
 import subprocess
 import sys
@@ -233,19 +232,6 @@ def test_without_numba_the_same_trees_grow_slowly():
     assert "gce.trees.growing cannot be compiled (no numba here): it runs as plain Python" in done[1].stderr
     assert done[1].stderr.count("gce.trees.growing") == 1
     assert "RuntimeWarning" not in done[1].stderr
-
-
-def test_loops_that_cannot_be_kept_on_disk_are_plain(monkeypatch, caplog):
-    numba = pytest.importorskip("numba")
-
-    def refuse(**_):
-        raise RuntimeError("cannot cache function: no locator available")
-
-    monkeypatch.setattr(numba, "njit", refuse)
-    with caplog.at_level(logging.WARNING, "gce.native"):
-        loop = native.jit(cache=True)(lambda numbers: numbers[0] / numbers[1])
-    assert "no locator available" in caplog.text
-    assert loop(np.array([1.0, 0.0])) == np.inf
 
 
 @GPU

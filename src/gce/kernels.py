@@ -4,14 +4,14 @@ Rows are worked on in *tiles* of ``TILE`` rows, columns first: every inner loop 
 length the compiler knows, and is one vector operation after another; a tile's hidden layer stays in the first-level
 cache between its product, its nonlinearity and its slopes. Products are unrolled four by four, so that a number loaded
 is used four times. Buffers are flat because offsets within one array need no test for overlap, and indices unsigned
-because negative ones would mean "from the end". They all live in one file: numba's on-disk cache looks at a function's
-own file only.
+because negative ones would mean "from the end". All are in one file: numba's cache on disk looks at no other.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gce.compiling import compiled
 
 #: Rows of a tile: a multiple of eight, and not a power of two, whose columns would share cache sets.
 TILE = 120
@@ -22,9 +22,9 @@ _U, _BETA1, _BETA2, _EPSILON = np.uint64, 0.9, 0.999, 1e-8
 _R, _0, _1, _2, _3, _4 = _U(TILE), _U(0), _U(1), _U(2), _U(3), _U(4)
 
 # sums may be reordered and products fused; NaN and infinity keep their meaning: they tell that a net failed
-_HOW: dict = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
+_HOW: dict = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 # by force: a process that compiles and one that loads from disk would call other copies, and round differently
-_compiled, _inlined = njit(**_HOW), njit(**_HOW, forceinline=True)
+_compiled, _inlined = compiled(**_HOW), compiled(**_HOW, forceinline=True)
 
 
 @_inlined

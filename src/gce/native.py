@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import cache, wraps
+from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numpy as np
 import torch
 from joblib import effective_n_jobs
 
@@ -21,7 +20,6 @@ logger = logging.getLogger(__name__)
 
 _threads: ContextVar[int | None] = ContextVar("threads", default=None)
 
-Loop = TypeVar("Loop", bound=Callable[..., Any])
 Run = Callable[[Sequence[Callable[[], Any]]], list[Any]]
 
 #: Multiplications below which a second thread costs more than it brings.
@@ -49,41 +47,9 @@ def falling() -> ModuleType | None:
 def _compiled(name: str) -> ModuleType | None:
     try:
         return import_module(name)
-    except (ImportError, RuntimeError) as error:
-        # numba is missing, or finds no folder that it may write to (NUMBA_CACHE_DIR names one)
+    except ImportError as error:
         logger.warning("%s cannot be compiled (%s): tensor operations stand in, several times slower", name, error)
         return None
-
-
-def jit(**options: Any) -> Callable[[Loop], Loop]:
-    """``numba.njit`` with these options, or nothing at all where it cannot be had: the same loops, far slower."""
-
-    def compiled(loop: Loop) -> Loop:
-        try:
-            from numba import njit
-
-            return cast(Loop, njit(**options)(loop))
-        except (ImportError, RuntimeError) as error:
-            _warn_of_plain_loops(loop.__module__, str(error))
-            return _plain(loop)
-
-    return compiled
-
-
-@cache
-def _warn_of_plain_loops(name: str, error: str) -> None:
-    logger.warning("%s cannot be compiled (%s): it runs as plain Python, a hundred times slower", name, error)
-
-
-def _plain(loop: Loop) -> Loop:
-    """A loop as Python runs it, with numbers that overflow and divide as compiled ones do."""
-
-    @wraps(loop)
-    def run(*given: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return loop(*given)
-
-    return cast(Loop, run)
 
 
 def threads() -> int:

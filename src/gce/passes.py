@@ -6,12 +6,13 @@ Outputs may be single precision while sums are double: nothing is converted firs
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gce.compiling import compiled
 
 #: Numbers at a time: what is added to, or multiplied by, stays in the first-level cache while atoms pass by.
 _BLOCK = 2048
 
-_compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+_compiled = compiled(nogil=True, fastmath={"reassoc", "contract", "nsz"})
 
 
 @_compiled

@@ -9,7 +9,8 @@ al., RapidScorer, 2018): a vector instruction serves 32 rows or more, and nothin
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gce.compiling import compiled, interruptible
 
 #: Rows times trees below which a second thread costs more than it brings.
 WORTH_A_THREAD = 1 << 18
@@ -27,10 +28,11 @@ _LINE = 48
 _U, _B = np.uint64, np.uint8
 _0, _1 = _U(0), _U(1)
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
-_inlined = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+_compiled = compiled(nogil=True, error_model="numpy")
+_inlined = compiled(nogil=True, error_model="numpy", forceinline=True)
 
 
+@interruptible
 @_compiled
 def sieve(size, first, column, code, left, value, leaves):
     """The cuts of all trees of few leaves, with the leaves that each rules out for rows beyond it.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gce.native import jit
+from gce.compiling import interruptible, jit
 
-_fast = jit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
+_fast = jit(nogil=True, error_model="numpy", boundscheck=False)
 #: Slopes of rows times columns below which a second thread costs more than it brings.
 WORTH_A_THREAD = 1 << 16
 
@@ -71,6 +71,7 @@ def _part(column, cut, order, slope, bend, spare, spare_slope, spare_bend):
     return int(low)
 
 
+@interruptible
 @_fast
 def chosen(bend, names, key, share):
     """Rows that bend anything, ``(n,)``, or a share of them: equal rows go together, whatever else there is.
@@ -126,6 +127,7 @@ def _fall(codes, feature, cut, left, leaf):
         leaf[i] = node
 
 
+@interruptible
 @_fast
 def grow(codes, rows, D, H, output, columns, widths, least, l2, leaf, leaves, depth):
     """A tree that lowers ``sum D u + u^2 H / 2`` greedily, its best leaf split next.
@@ -239,6 +241,7 @@ def _best_level(hists, count, columns, starts, sums, least, l2, score):
     return where, at
 
 
+@interruptible
 @_fast
 def grow_level(codes, rows, D, H, output, columns, widths, least, l2, leaf, depth):
     """A symmetric tree: one cut for all nodes of a level.

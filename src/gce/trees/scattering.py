@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gce.native import jit
+from gce.compiling import interruptible, jit
 
-_fast = jit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
-_summing = jit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
-_inline = jit(cache=True, nogil=True, error_model="numpy", boundscheck=False, inline="always")
+_fast = jit(nogil=True, error_model="numpy", boundscheck=False)
+_summing = jit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
+_inline = jit(nogil=True, error_model="numpy", boundscheck=False, inline="always")
 _U = np.uint64
 _0, _1 = _U(0), _U(1)
 
@@ -110,6 +110,7 @@ def _summed(weight, Y, total, value):
     return square - even > 1e-12 * square
 
 
+@interruptible
 @_fast
 def scatter(codes, rows, weight, Y, tries, least, seed, values, starts):
     """An extremely randomised tree (Geurts, Ernst and Wehenkel, 2006): leaves hold weighted means of targets.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gce.native import jit
+from gce.compiling import interruptible, jit
 from gce.trees.growing import _SHORT, _fill, _part
 
-_fast = jit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
+_fast = jit(nogil=True, error_model="numpy", boundscheck=False)
 
 #: A gain below this share of all slopes is rounding: sides of one sign gain nothing.
 _ROUNDING = 1e-9
@@ -36,6 +36,7 @@ def _best_cut(hist, columns, starts, total, least, nothing, plan):
                 plan[0], plan[1], plan[2], plan[3], plan[4] = gain, c, b, left, part
 
 
+@interruptible
 @_fast
 def grow_by_sign(codes, rows, D, mass, leaves, columns, widths, depth, least):
     """A tree that lowers ``sum D u`` over ``|u| <= 1`` greedily, its best leaf split next.
