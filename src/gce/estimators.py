@@ -80,8 +80,8 @@ default="auto"
     device : str, default="cpu"
         A torch device, or "auto" for a GPU where there is one.
     n_jobs : int, optional
-        Threads for fits and predictions; torch's own number is set during a fit and restored afterwards. Default: as
-        many as torch uses.
+        Threads for fits and predictions, at most 64 or one a processor, whichever is more; torch's own number is set
+        during a fit and restored afterwards. Default: as many as torch uses.
     callbacks : iterable of callables, optional
         Each is called with every :class:`gce.Step`; a true answer stops the fit.
     verbose : bool or "auto", default="auto"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +27,8 @@ Run = Callable[[Sequence[Callable[[], Any]]], list[Any]]
 
 #: Multiplications below which a second thread costs more than it brings.
 WORTH_A_THREAD = 1 << 22
+#: Threads at most, whatever ``n_jobs`` says: an operating system that refuses one ends the whole process.
+MOST_THREADS = max(64, os.cpu_count() or 1)
 
 
 @cache
@@ -52,15 +57,20 @@ def _compiled(name: str) -> ModuleType | None:
         return None
 
 
+def bounded(n_jobs: int | None) -> int | None:
+    """What a user wrote as ``n_jobs``, positive numbers up to ``MOST_THREADS``."""
+    return None if n_jobs is None else min(n_jobs, MOST_THREADS)
+
+
 def threads() -> int:
     """How many threads compiled loops may use here."""
-    return _threads.get() or torch.get_num_threads()
+    return _threads.get() or min(_fork.torch_threads or torch.get_num_threads(), MOST_THREADS)
 
 
 @contextmanager
 def limited(n_jobs: int | None) -> Iterator[None]:
     """Let compiled loops use so many threads in this thread of control, and in no other; None: as many as torch."""
-    token = _threads.set(None if n_jobs is None else effective_n_jobs(n_jobs))
+    token = _threads.set(None if n_jobs is None else effective_n_jobs(bounded(n_jobs)))
     try:
         yield
     finally:
@@ -94,11 +104,11 @@ def torch_threads(n_jobs: int | None) -> Iterator[None]:
         yield
         return
     before = torch.get_num_threads()
-    torch.set_num_threads(effective_n_jobs(n_jobs))
+    _fork.set_torch_threads(effective_n_jobs(bounded(n_jobs)))
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        _fork.set_torch_threads(before)
 
 
 @contextmanager
@@ -110,15 +120,85 @@ def workers(threads: int) -> Iterator[Run]:
     if threads <= 1:
         yield lambda tasks: [task() for task in tasks]
         return
-    pool = _pool(threads)
-    yield lambda tasks: list(pool.map(lambda task: task(), tasks))
+    yield partial(_run, _pool.of(threads), threads)
 
 
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that stay: a round of a fit may take less time than starting some."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="gce")
+def _run(pool: ThreadPoolExecutor, threads: int, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What tasks return, run on so many of a pool's threads, which may be more."""
+    waiting, results = deque(enumerate(tasks)), [None] * len(tasks)
+
+    def work() -> None:
+        while waiting:
+            try:
+                i, task = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            try:
+                results[i] = task()
+            except BaseException:
+                waiting.clear()
+                raise
+
+    done = [pool.submit(work) for _ in range(min(threads, len(tasks)))]
+    try:
+        for some in done:
+            some.result()
+    finally:
+        # after an error or an interruption nobody begins another task
+        waiting.clear()
+    return results
 
 
-if hasattr(os, "register_at_fork"):  # where processes fork at all, a child has none of its parent's threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+class _Pool:
+    """Threads that stay: a round of a fit may take less time than starting some.
+
+    One pool for all, as large as the largest that was asked for; one that was outgrown ends with its last user.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as a child process must: threads stay behind in its parent, and a lock may be held there."""
+        self._lock, self._size = Lock(), 0
+
+    def of(self, threads: int) -> ThreadPoolExecutor:
+        """A pool of at least so many threads."""
+        with self._lock:
+            if threads > self._size:
+                self._size, self._threads = threads, ThreadPoolExecutor(threads, thread_name_prefix="gce")
+            return self._threads
+
+
+class _Fork:
+    """A child process without its parent's OpenMP threads.
+
+    libgomp, torch's OpenMP on Linux, keeps threads for each thread that has used some. The copy of that thread in a
+    child would wait for them for ever. They are ended before a fork, and parent and child start new ones when they want
+    some. Where libgomp cannot do that (before GCC 9) torch stays on one thread in the child, and compiled loops have as
+    many as ever.
+    """
+
+    def __init__(self) -> None:
+        self._pause = getattr(ctypes.CDLL(torch._C.__file__), "omp_pause_resource_all", None)
+        self._ended = True
+        #: Torch's threads in the parent of a process that must not use them; None in all others.
+        self.torch_threads: int | None = None
+
+    def set_torch_threads(self, count: int) -> None:
+        torch.set_num_threads(count if self.torch_threads is None else 1)
+
+    def before(self) -> None:
+        # 1: omp_pause_soft, which keeps settings
+        self._ended = self._pause is not None and self._pause(1) == 0
+
+    def in_child(self) -> None:
+        _pool.forget()
+        if not self._ended and self.torch_threads is None:
+            self.torch_threads = torch.get_num_threads()
+            torch.set_num_threads(1)
+
+
+_pool, _fork = _Pool(), _Fork()
+if hasattr(os, "register_at_fork"):  # where processes fork at all
+    os.register_at_fork(before=_fork.before, after_in_child=_fork.in_child)

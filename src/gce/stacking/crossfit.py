@@ -16,6 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from gce.members import Split
+from gce.native import bounded
 from gce.responses import Array, Response, called
 from gce.stacking.checks import no_weights
 from gce.stacking.crossfitted import CrossFitted
@@ -79,7 +80,7 @@ def cross_fit(
     folds = [(train, test[place[test] >= 0]) for train, test in splits]
     folds = [(train, test) for train, test in folds if len(test)]
     wholes = members if fold_share < 1 else {}
-    workers = Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")
+    workers = Parallel(n_jobs=bounded(n_jobs), verbose=verbose, return_as="generator")
     keep = fold_share > 0
     results = iter(workers(chain(_on_all(wholes, rows), _on_folds(members, rows, folds, question.response, keep))))
     models = {name: next(results) for name in wholes}
