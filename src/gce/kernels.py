@@ -1,4 +1,4 @@
-"""Compiled loops for the CPU: training and evaluating two-layer networks.
+"""Compiled loops for the CPU: training two-layer networks.
 
 Rows are worked on in *tiles* of ``TILE`` rows, columns first: every inner loop runs over the rows of a tile, has a
 length the compiler knows, and is one vector operation after another; a tile's hidden layer stays in the first-level
@@ -160,17 +160,6 @@ def _activate_slope(slope, hidden, sums, count, curved, zero, one):
                 slope[j * _R + r] = slope[j * _R + r] if t > zero else zero
             total += slope[j * _R + r]
         sums[j] += total
-
-
-@_inlined
-def _squash(z, size, curved, one):
-    """Unit outputs in [-1, 1], in place; NaN stays NaN."""
-    if curved:
-        for r in range(size):
-            z[r] = np.tanh(z[r])
-    else:
-        for r in range(size):
-            z[r] = -one if z[r] < -one else (one if z[r] > one else z[r])
 
 
 @_inlined
@@ -338,63 +327,3 @@ def train(X, S, present, packed, orders, epochs, batches, vectors, state, schedu
             adam(net, slope, len(present) / len(order), mean, square, sign, state[5], state[0])
         if not len(packed) and advance(state, total, schedule):
             _copy(net, best)
-
-
-@_inlined
-def _evaluate(tile, nets, first, last, hidden, out, shape, curved, unit):
-    """Unit outputs of networks ``first`` to ``last`` on a tile: their first layers are one product."""
-    W1, b1, W2, b2 = nets
-    d, h, k = _U(shape[0]), _U(shape[1]), _U(shape[2])
-    first, last = _U(first), _U(last)
-    _product(W1[first * h * d : last * h * d], tile, b1[first * h : last * h], hidden, (last - first) * h, d)
-    _activate(hidden, (last - first) * h * _R, curved[0], unit[0])
-    for net in range(first, last):
-        own = hidden[(net - first) * h * _R : (net - first + _1) * h * _R]
-        result = out[(net - first) * k * _R : (net - first + _1) * k * _R]
-        _product(W2[net * k * h : (net + _1) * k * h], own, b2[net * k : (net + _1) * k], result, k, h)
-    _squash(out, (last - first) * k * _R, curved[1], unit[1])
-
-
-@_compiled
-def outputs(X, nets, bound, models, group, result, first, last, scratch, shape, curved, unit):
-    """Outputs ``bound * unit`` of every atom on rows ``first`` to ``last`` of ``X``, into ``result (A, n, k)``."""
-    (tile, hidden, out, none), k, count = scratch, shape[2], len(result) * models
-    for row in range(first, last, TILE):
-        rows = np.arange(row, min(row + TILE, last))
-        pack(X, none, rows, tile)
-        for start in range(0, count, group):
-            stop = min(start + group, count)
-            _evaluate(tile, nets, start, stop, hidden, out, shape, curved, unit)
-            for net in range(start, stop):
-                for j in range(k):
-                    column = net % models * k + j
-                    for r in range(len(rows)):
-                        value = bound[column] * out[_U(((net - start) * k + j) * TILE + r)]
-                        result[net // models, row + r, column] = value
-
-
-@_compiled
-def mixture(X, nets, bound, models, group, weights, result, first, last, scratch, shape, curved, unit):
-    """Add ``sum_a weights_a atom_a`` on rows ``first`` to ``last`` of ``X`` to ``result (n, k)``, in float64.
-
-    Every tile is full, its last rows 0 where there are none: what a row gets does not depend on its neighbours.
-    """
-    (tile, hidden, out, none), k, count = scratch, shape[2], len(weights) * models
-    total = np.empty(models * k * TILE)
-    for row in range(first, last, TILE):
-        rows = np.arange(row, min(row + TILE, last))
-        pack(X, none, rows, tile)
-        _clear(total)
-        for start in range(0, count, group):
-            stop = min(start + group, count)
-            _evaluate(tile, nets, start, stop, hidden, out, shape, curved, unit)
-            for net in range(start, stop):
-                for j in range(k):
-                    column = _U(net % models * k + j)
-                    here, there = column * _R, _U((net - start) * k + j) * _R
-                    weight, scale = weights[net // models, column], bound[column]
-                    for r in range(_R):
-                        total[here + r] += weight * (scale * out[there + r])
-        for r in range(len(rows)):
-            for j in range(models * k):
-                result[row + r, j] += total[_U(j * TILE + r)]

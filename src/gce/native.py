@@ -44,6 +44,12 @@ def passes() -> ModuleType | None:
 
 
 @cache
+def rowwise() -> ModuleType | None:
+    """The compiled loops that give a row the same bits wherever it stands, or None without numba."""
+    return _compiled("gce.rowwise")
+
+
+@cache
 def falling() -> ModuleType | None:
     """The compiled fall of rows through trees, or None without numba."""
     return _compiled("gce.trees.falling")

@@ -1,11 +1,9 @@
-"""Compiled passes over large arrays: sums over cached outputs, and the scaling of rows.
+"""Compiled passes over large arrays: sums over cached outputs.
 
 Outputs may be single precision while sums are double: nothing is converted first.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from gce.compiling import compiled
 
@@ -36,15 +34,3 @@ def combination(cache, coefficients, result):
             if coefficients[t] != 0:
                 for i in range(first, last):
                     result[i] += coefficients[t] * cache[t, i]
-
-
-@_compiled
-def scaled(X, mean, factor, clip, result, first, last):
-    """``z / (1 + (z / clip)^4)^(1/4)`` of ``z = (x - mean) * factor``, for rows ``first`` to ``last``."""
-    for row in range(first, last):
-        for i in range(X.shape[1]):
-            # beyond 1e9 clips the answer is the clip to the last bit, and fourth powers would overflow at last
-            z = max(min((X[row, i] - mean[i]) * factor[i], 1e9 * clip), -1e9 * clip)
-            r = z / clip
-            r = r * r
-            result[row, i] = max(min(z / np.sqrt(np.sqrt(1 + r * r)), clip), -clip)

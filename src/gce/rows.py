@@ -143,10 +143,3 @@ def with_ones(X: Inputs) -> Inputs:
     own, (n, d) = X.matrix, X.shape
     wider = csr_array((own.data, own.indices, own.indptr), shape=(n, d + 1))
     return SparseRows(wider, torch.cat([X.centre, torch.ones(1, dtype=X.dtype)]))
-
-
-def padded(X: Inputs, short: int) -> Inputs:
-    """Rows with so many rows after them, of no meaning."""
-    if isinstance(X, Tensor):
-        return torch.cat([X, X.new_zeros(short, X.shape[1])])
-    return replace(X, matrix=vstack([X.matrix, csr_array((short, X.shape[1]), dtype=X.matrix.dtype)], format="csr"))

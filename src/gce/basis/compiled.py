@@ -18,7 +18,6 @@ from torch import Tensor
 
 from gce import native
 from gce.basis.descent import Schedule, batches, row_orders
-from gce.basis.loops import Form
 from gce.basis.network import Architecture, Parameters, TwoLayer
 from gce.native import WORTH_A_THREAD, Run, workers
 from gce.objectives import Linear, Objective
@@ -85,13 +84,41 @@ def _orders(n: int, batch_size: int, epochs: int, rng: torch.Generator) -> Itera
         yield np.stack(some), len(some)
 
 
+class Form:
+    """Shape and nonlinearities of a two-layer network, and scratch memory for one thread.
+
+    Parameters
+    ----------
+    architecture : TwoLayer
+    parameters : list of Tensor
+        ``W1 (h, d)``, ``b1``, ``W2 (k, h)``, ``b2``.
+    """
+
+    def __init__(self, architecture: TwoLayer, parameters: Parameters) -> None:
+        kernels = native.loops()
+        assert kernels is not None
+        self.kernels = kernels
+        (self.h, self.d), self.k = parameters[0].shape, len(parameters[2])
+        self.dtype = parameters[0].numpy().dtype
+        curved = np.array([architecture.activation == "tanh", architecture.output == "tanh"])
+        #: What every loop wants to know: the shape, which layers are curved, and 0 and 1 in the networks' precision.
+        self.known = np.array([self.d, self.h, self.k]), curved, np.array([0, 1], self.dtype)
+
+    def scratch(self) -> tuple[Array, Array, Array]:
+        """``W2`` transposed, a tile's layers (and zeros), a tile."""
+        tile, layers = self.kernels.TILE, 2 * self.h + 2 * self.k
+        sizes = self.h * self.k, layers * tile + self.h, (self.d + self.k) * tile
+        turned, work, rows = (np.zeros(size, self.dtype) for size in sizes)
+        return turned, work, rows
+
+
 class Net:
     """One network in training: its vectors, its schedule's state, its scratch memory."""
 
     def __init__(
         self, architecture: TwoLayer, start: Parameters, slopes: Array, X: Array, schedule: Schedule, batch_size: int
     ) -> None:
-        self._form = Form(architecture, [p[None] for p in start])
+        self._form = Form(architecture, start)
         self._kernels = kernels = self._form.kernels
         flat = np.concatenate([p.reshape(-1).numpy() for p in start])
         self._vectors = np.zeros((7, len(flat)), flat.dtype)
@@ -122,7 +149,7 @@ class Net:
             tuple(self._vectors),
             self._state,
             self._schedule,
-            self._form.for_training(),
+            self._form.scratch(),
             *self._form.known,
         )
 
@@ -154,7 +181,7 @@ class Net:
         parts = np.empty((len(firsts), len(net)), net.dtype)
 
         def one(first: int, part: Array) -> float:
-            turned, work, tile = self._form.for_training()
+            turned, work, tile = self._form.scratch()
             self._kernels.turn(net, turned, self._form.known[0])
             return float(
                 self._kernels.chunk_slopes(

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gce import native
+from gce import links, native
 from gce.basis.base import Habit
 from gce.basis.planted import Planted, dense, within
 from gce.basis.tree import Coded, Grown, Rows
@@ -210,10 +210,7 @@ class ForestAtoms(Planted):
         if self.link == "identity":
             return mean
         p = (1 - DOUBT) * mean + self.prior
-        if self.link == "logit":
-            return torch.log(p) - torch.log1p(-p)
-        scores = torch.log(p)
-        return scores - scores.mean(-1, keepdim=True)
+        return links.log_odds(p) if self.link == "logit" else links.centred_log(p)
 
     def mix(self, X: Inputs, weights: Tensor) -> Tensor:
         total = torch.zeros(len(X), len(self.bound), dtype=torch.float64, device=X.device)

@@ -1,8 +1,8 @@
-"""Two-layer networks as compiled loops know them, and their evaluation on the CPU."""
+"""Networks as compiled loops know them, and their evaluation on the CPU: a row's bits do not depend on its place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -14,112 +14,90 @@ from torch import Tensor
 
 from gce import native
 from gce.native import WORTH_A_THREAD, workers
+from gce.rows import Inputs, times
 
 if TYPE_CHECKING:
-    from gce.basis.network import Parameters, TwoLayer
+    from gce.basis.network import Parameters
 
 Array = NDArray[Any]
 
+#: Nonlinearities of a layer, in the loops' order.
+CURVES = ("identity", "relu", "hardtanh", "tanh")
 #: Hidden units whose values for a tile of rows stay in the first-level cache: networks are evaluated in such groups.
 _UNITS_AT_ONCE = 48
 
 
-class Form:
-    """Shape and nonlinearities of two-layer networks, and scratch memory for one thread.
+def serve(X: Inputs) -> bool:
+    """Whether compiled loops can evaluate networks on these rows; otherwise tensor operations do."""
+    known = X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64)
+    return known and not (isinstance(X, Tensor) and X.requires_grad) and native.rowwise() is not None
+
+
+class Evaluator:
+    """Frozen networks, ready for compiled loops.
 
     Parameters
     ----------
-    architecture : TwoLayer
-    parameters : list of Tensor
-        ``W1 (nets, h, d)``, ``b1``, ``W2 (nets, k, h)``, ``b2``.
+    layers : list of Tensor
+        ``W1 (nets, h, d)``, ``b1 (nets, h, 1)``, ``W2 (nets, k, h)``, ``b2 (nets, k, 1)``; the first two alone where
+        hidden units are the outputs.
+    curves : sequence of str
+        Of the layers' nonlinearities, see :data:`CURVES`.
+    bound : Tensor of shape (models * k,)
+        In the precision of the layers.
+    models : int
+        Networks of an atom.
     """
 
-    def __init__(self, architecture: TwoLayer, parameters: Parameters) -> None:
-        kernels = native.loops()
-        assert kernels is not None
-        self.kernels = kernels
-        (_, self.h, self.d), self.k = parameters[0].shape, parameters[2].shape[1]
-        self.nets = [p.reshape(-1).numpy() for p in parameters]
-        self.dtype = self.nets[0].dtype
-        curved = np.array([architecture.activation == "tanh", architecture.output == "tanh"])
-        #: What every loop wants to know: the shape, which layers are curved, and 0 and 1 in the networks' precision.
-        self.known = np.array([self.d, self.h, self.k]), curved, np.array([0, 1], self.dtype)
+    def __init__(self, layers: Parameters, curves: Sequence[str], bound: Tensor, models: int) -> None:
+        loops = native.rowwise()
+        assert loops is not None
+        self._loops, self._models, self._bound = loops, models, bound.numpy()
+        (self._nets, self._h, self._d), self._first = layers[0].shape, layers[:2]
+        self._k = layers[-1].shape[1]
+        flat = [p.reshape(-1).numpy() for p in layers]
+        self._dtype = flat[0].dtype
+        none = np.zeros(0, self._dtype)
+        self._layers = tuple(flat) if len(flat) == 4 else (*flat, none, none)
+        self._curves = np.array([CURVES.index(curve) for curve in curves])
 
-    @property
-    def group(self) -> int:
-        """How many networks are evaluated at once."""
-        return max(1, _UNITS_AT_ONCE // self.h)
+    def outputs(self, X: Inputs) -> Tensor:
+        """Outputs of every atom, ``(A, n, k)``, in the networks' precision."""
+        out = np.empty((self._nets // self._models, len(X), len(self._bound)), self._dtype)
+        self._over_rows(X, self._loops.outputs, out)
+        return torch.from_numpy(out)
 
-    def for_training(self) -> tuple[Array, Array, Array]:
-        """``W2`` transposed, a tile's layers (and zeros), a tile."""
-        tile, layers = self.kernels.TILE, 2 * self.h + 2 * self.k
-        sizes = self.h * self.k, layers * tile + self.h, (self.d + self.k) * tile
-        turned, work, rows = (np.zeros(size, self.dtype) for size in sizes)
-        return turned, work, rows
+    def mixture(self, X: Inputs, weights: Tensor) -> Tensor:
+        """``sum_a weights_a atom_a``, ``(n, k)`` in float64; ``weights`` of shape ``(A, k)``."""
+        total = np.zeros((len(X), len(self._bound)))
+        self._over_rows(X, self._loops.mixture, weights.numpy(), total)
+        return torch.from_numpy(total)
 
-    def for_evaluation(self) -> tuple[Array, Array, Array, Array]:
-        """A tile, hidden units and outputs of a group, and no slopes."""
-        tile = self.kernels.TILE
-        sizes = self.d * tile, self.group * self.h * tile, self.group * self.k * tile
-        rows, hidden, out = (np.empty(size, self.dtype) for size in sizes)
-        return rows, hidden, out, np.empty((0, 0), self.dtype)
+    def _over_rows(self, X: Inputs, loop: Callable[..., None], *given: Array) -> None:
+        """Rows divided among threads, in whole tiles."""
+        n, tile = len(X), self._loops.TILE
+        rows, d = self._seen(X)
+        group = max(1, _UNITS_AT_ONCE // self._h)
+        sizes = max(d, 0) * tile, group * self._h * tile, group * self._k * tile
+        known = np.array([d, self._h, self._k]), self._curves, np.array([0, 1], self._dtype)
 
+        def some(first: int, last: int) -> None:
+            scratch = tuple(np.empty(size, self._dtype) for size in sizes)
+            loop(rows, self._layers, self._bound, self._models, group, *given, first, last, scratch, *known)
 
-def outputs(architecture: TwoLayer, parameters: Parameters, bound: Tensor, models: int, X: Tensor) -> Tensor:
-    """Outputs of every atom, ``(A, n, k)``, in the parameters' precision."""
-    form = Form(architecture, parameters)
-    rows = X.contiguous().numpy()
-    out = np.empty((len(parameters[0]) // models, len(X), len(bound)), form.dtype)
+        threads = min(native.threads(), 1 + n * len(self._layers[0]) // WORTH_A_THREAD)
+        tiles = -(-n // tile)
+        ends = [min(n, tile * (tiles * i // threads)) for i in range(threads + 1)]
+        with workers(threads) as run:
+            run([partial(some, first, last) for first, last in pairwise(ends)])
 
-    def some(first: int, last: int) -> None:
-        form.kernels.outputs(
-            rows,
-            tuple(form.nets),
-            bound.numpy(),
-            models,
-            form.group,
-            out,
-            first,
-            last,
-            form.for_evaluation(),
-            *form.known,
-        )
+    def _seen(self, X: Inputs) -> tuple[Array, int]:
+        """What loops look at, and how many numbers of a row: dense rows, or -1 for what first layers make of others.
 
-    _over_rows(some, len(X), form)
-    return torch.from_numpy(out)
-
-
-def mixture(
-    architecture: TwoLayer, parameters: Parameters, bound: Tensor, models: int, weights: Tensor, X: Tensor
-) -> Tensor:
-    """``sum_a weights_a atom_a``, ``(n, k)`` in float64; ``weights`` of shape ``(A, k)``."""
-    form = Form(architecture, parameters)
-    rows = X.contiguous().numpy()
-    total = np.zeros((len(X), len(bound)))
-
-    def some(first: int, last: int) -> None:
-        form.kernels.mixture(
-            rows,
-            tuple(form.nets),
-            bound.numpy(),
-            models,
-            form.group,
-            weights.numpy(),
-            total,
-            first,
-            last,
-            form.for_evaluation(),
-            *form.known,
-        )
-
-    _over_rows(some, len(X), form)
-    return torch.from_numpy(total)
-
-
-def _over_rows(some: Callable[[int, int], None], n: int, form: Form) -> None:
-    """Rows divided among threads, in whole tiles."""
-    threads = min(native.threads(), 1 + n * len(form.nets[0]) // WORTH_A_THREAD)
-    tiles = -(-n // form.kernels.TILE)
-    ends = [min(n, form.kernels.TILE * (tiles * i // threads)) for i in range(threads + 1)]
-    with workers(threads) as run:
-        run([partial(some, first, last) for first, last in pairwise(ends)])
+        Sparse rows are multiplied one by one, each in the order of its columns.
+        """
+        if isinstance(X, Tensor):
+            return X.contiguous().numpy(), self._d
+        W1, b1 = self._first
+        sums = times(W1.flatten(0, 1), X.to(W1.dtype)) + b1.reshape(-1, 1)
+        return sums.T.contiguous().numpy(), -1

@@ -10,16 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
 
-from gce import native
 from gce.basis import loops
 from gce.basis.base import Atoms
 from gce.parts import Parts
-from gce.rows import Inputs, padded, pulled, times, with_ones
+from gce.rows import Inputs, pulled, times, with_ones
 
 Activation = Literal["relu", "tanh"]
 Bounded = Literal["hardtanh", "tanh"]
@@ -130,8 +129,13 @@ class TwoLayer(Shaped):
 
     @property
     def compiled(self) -> bool:
-        """Whether compiled loops know this network; a subclass may mean something else by its layers."""
+        """Whether compiled loops can train this network; a subclass may mean something else by its layers."""
         return type(self) is TwoLayer and self.output != "identity"
+
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """Nonlinearities of its layers."""
+        return self.activation, self.output
 
     def shapes(self, d: int, outputs: int) -> list[tuple[int, int]]:
         """Shapes of one network's parameters."""
@@ -211,6 +215,9 @@ class TwoLayer(Shaped):
 
 class SingleNeuron(Shaped):
     """``nets`` neurons ``tanh(u'x)`` for each output: the atoms of the paper's Figure 1."""
+
+    #: Nonlinearities of its layers.
+    curves: ClassVar[tuple[str, ...]] = ("tanh", "identity")
 
     def shapes(self, d: int, outputs: int) -> list[tuple[int, int]]:
         return [(outputs, d)]
@@ -336,19 +343,21 @@ class Networks(Atoms):
     def __len__(self) -> int:
         return len(self.parameters_[0]) // self.models
 
-    def _for_loops(self, X: Tensor) -> TwoLayer | None:
-        """The architecture, where compiled loops can evaluate it."""
-        plain = X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64) and not X.requires_grad
-        if not plain or not isinstance(self.architecture, TwoLayer) or native.loops() is None:
+    def _evaluator(self, X: Inputs) -> loops.Evaluator | None:
+        """The networks for compiled loops; None where tensor operations evaluate them."""
+        if type(self.architecture) not in ARCHITECTURES.values() or not loops.serve(X):
             return None
-        return self.architecture if self.architecture.compiled else None
+        parameters, curves = self.parameters_, self.architecture.curves
+        if isinstance(self.architecture, SingleNeuron):
+            parameters = [*parameters, parameters[0].new_zeros(*parameters[0].shape[:2], 1)]
+        return loops.Evaluator(parameters, curves, rounded_down(self.bound, parameters[0].dtype), self.models)
 
     def forward(self, X: Inputs) -> Tensor:
+        if isinstance(X, Tensor) and (evaluator := self._evaluator(X)):
+            return evaluator.outputs(X)
         parameters = self.parameters_
         dtype = parameters[0].dtype
         bound = rounded_down(self.bound, dtype)
-        if isinstance(X, Tensor) and (two_layer := self._for_loops(X)):
-            return loops.outputs(two_layer, parameters, bound, self.models, X)
         out = X.new_empty(len(self), len(X), len(bound), dtype=dtype)
         joined, _ = self.architecture.join(parameters)
         for first in range(0, len(X), _ROWS_AT_ONCE):
@@ -366,12 +375,13 @@ class Networks(Atoms):
         return min(_ROWS_AT_ONCE, max(fewest, _HIDDEN_AT_ONCE // units))
 
     def mix(self, X: Inputs, weights: Tensor) -> Tensor:
-        if isinstance(X, Tensor) and (two_layer := self._for_loops(X)):
-            bound = rounded_down(self.bound, self.parameters_[0].dtype)
-            wide = weights.expand(-1, len(bound)).contiguous()
-            return loops.mixture(two_layer, self.parameters_, bound, self.models, wide, X)
-        # every block has the same shape, so that a row gets the same sums in the same order whoever stands beside it
-        return super().mix(padded(X, -len(X) % self.rows_at_once(X)), weights)[: len(X)]
+        evaluator = self._evaluator(X)
+        if evaluator is None:
+            return super().mix(X, weights)
+        wide = weights.expand(-1, len(self.bound)).contiguous()
+        if isinstance(X, Tensor):
+            return evaluator.mixture(X, wide)
+        return torch.cat([evaluator.mixture(block, wide) for block in X.split(self.rows_at_once(X))])
 
     def select(self, index: Tensor) -> Self:
         parts = [p.unflatten(0, (-1, self.models))[index].flatten(0, 1) for p in self.parameters_]

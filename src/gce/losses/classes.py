@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gce import links
 from gce.losses.base import Loss
 
 
@@ -39,7 +40,7 @@ class Logistic(Loss):
         return torch.log(one) - torch.log(weight.sum() - one)
 
     def predict(self, pred: Tensor) -> Tensor:
-        return torch.cat([torch.sigmoid(-pred), torch.sigmoid(pred)], -1)
+        return links.sigmoid(pred)
 
     def lipschitz(self, bound: float) -> float:
         return 1.0
@@ -85,7 +86,7 @@ class CrossEntropy(Loss):
         return log_prior - log_prior.mean()
 
     def predict(self, pred: Tensor) -> Tensor:
-        return torch.softmax(pred, -1)
+        return links.softmax(pred)
 
     def lipschitz(self, bound: float) -> float:
         return math.sqrt(2)

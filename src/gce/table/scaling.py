@@ -79,8 +79,8 @@ class Standardizer:
         gaps = np.isnan(X)
         if gaps.any():
             X = np.where(gaps, self.mean, X)
-        out, factor, passes = np.empty(X.shape), 1 / self.scale, native.passes()
-        if passes is None or np.isinf(self.clip):
+        out, factor, rowwise = np.empty(X.shape), 1 / self.scale, native.rowwise()
+        if rowwise is None or np.isinf(self.clip):
             for first in range(0, len(X), _ROWS_AT_ONCE):
                 rows = slice(first, first + _ROWS_AT_ONCE)
                 out[rows] = self._squeezed((X[rows] - self.mean) * factor)
@@ -88,7 +88,7 @@ class Standardizer:
         threads = min(native.threads(), 1 + 8 * X.size // native.WORTH_A_THREAD)
         ends = [len(X) * i // threads for i in range(threads + 1)]
         with native.workers(threads) as run:
-            run([partial(passes.scaled, X, self.mean, factor, self.clip, out, *part) for part in pairwise(ends)])
+            run([partial(rowwise.scaled, X, self.mean, factor, self.clip, out, *part) for part in pairwise(ends)])
         return out
 
     def _squeezed(self, z: Array) -> Array:
@@ -96,7 +96,9 @@ class Standardizer:
             return z
         # beyond 1e9 clips the answer is the clip to the last bit, and fourth powers would overflow at last
         z = np.clip(z, -1e9 * self.clip, 1e9 * self.clip)
-        return np.clip(z / np.sqrt(np.sqrt(1 + (z / self.clip) ** 4)), -self.clip, self.clip)
+        # squares, not a power: numpy's powers may differ between the middle and the end of an array
+        r = np.square(z / self.clip)
+        return np.clip(z / np.sqrt(np.sqrt(1 + r * r)), -self.clip, self.clip)
 
 
 def share_a_unit(width: Array) -> bool:
