@@ -1,4 +1,4 @@
-"""Prediction: the same bits for a row whoever stands beside it, and no more memory than is told."""
+"""Prediction: by loops and by tensors the same, in blocks, on threads, and no more memory than is told."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +33,7 @@ def test_loops_and_tensors_evaluate_the_same(architecture, dtype, models, monkey
     X = torch.randn(250, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     weights = torch.rand(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     looped, mixed = nets(X), nets.mix(X, weights)
-    monkeypatch.setattr(native, "loops", lambda: None)
+    monkeypatch.setattr(native, "rowwise", lambda: None)
     tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 1e-12, "atol": 1e-12}
     assert looped.dtype == dtype
     torch.testing.assert_close(looped, nets(X), **tolerance)
@@ -41,12 +41,25 @@ def test_loops_and_tensors_evaluate_the_same(architecture, dtype, models, monkey
     torch.testing.assert_close(mixed, torch.einsum("ak,ank->nk", weights, looped.double()), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
+def rounding(nets, X, weights):
+    """How far rounding may move ``nets.mix(X, weights)`` whatever the order of its sums, ``(n, k)``.
+
+    A sum of ``m`` products is off by at most ``m eps`` of the sum of their sizes; nonlinearities pass on at most what
+    they are given, and are off by less than ``4 eps`` themselves. Twice that holds more than terms of second order.
+    """
+    eps = torch.finfo(nets.parameters_[0].dtype).eps
+    W1, b1, W2, b2 = (p.double().abs() for p in nets.parameters_)
+    d, h = W1.shape[2], W1.shape[1]
+    hidden = torch.einsum("ahd,nd->anh", W1, X.abs()) + b1[:, None, :, 0]
+    off = (d + 5 + h + 5) * torch.einsum("akh,anh->ank", W2, hidden) + (h + 5) * b2[:, None, :, 0]
+    return 2 * eps * torch.einsum("a,ank->nk", weights, nets.bound * (off + len(nets) + 2))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("architecture", FORMS, ids=lambda a: f"{a.hidden}-{a.activation}")
-def test_a_row_gets_the_same_bits_wherever_it_stands(architecture, dtype, compiled, monkeypatch):
-    if not compiled:
-        monkeypatch.setattr(native, "loops", lambda: None)
+def test_by_tensor_operations_a_row_gets_the_same_to_rounding(architecture, dtype, monkeypatch):
+    """The bits are promised of compiled loops alone (tests/test_same_bits.py): BLAS rounds as it likes."""
+    monkeypatch.setattr(native, "rowwise", lambda: None)
     nets = atoms(architecture, dtype, 1)
     weights = torch.full((7,), 1 / 7, dtype=torch.float64)
     zero = torch.zeros(3, dtype=torch.float64)
@@ -54,11 +67,10 @@ def test_a_row_gets_the_same_bits_wherever_it_stands(architecture, dtype, compil
     row = torch.randn(1, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     alone = ensemble(row)
     crowd = torch.randn(2_100, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    for place in [*range(121), 1_023, 1_024, 2_099]:
-        crowd[place] = row
-    among = ensemble(crowd)
-    for place in [*range(121), 1_023, 1_024, 2_099]:
-        assert torch.equal(among[place], alone[0]), place
+    places = [*range(121), 1_023, 1_024, 2_099]
+    crowd[places] = row
+    # each of the two may be off
+    assert ((ensemble(crowd)[places] - alone).abs() <= 2 * rounding(nets, row, weights)).all()
 
 
 def test_estimators_predict_the_same_in_blocks(monkeypatch):

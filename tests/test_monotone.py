@@ -157,6 +157,7 @@ def test_without_numba_the_model_is_the_same(monkeypatch):
     looped = model.fit(X, y).predict(X)
     monkeypatch.setattr(native, "loops", lambda: None)
     monkeypatch.setattr(native, "passes", lambda: None)
+    monkeypatch.setattr(native, "rowwise", lambda: None)
     np.testing.assert_allclose(model.fit(X, y).predict(X), looped, rtol=1e-6, atol=1e-8)
     assert_model_ordered(model)
 

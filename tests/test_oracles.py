@@ -269,6 +269,7 @@ def test_without_numba_tensor_operations_train_the_same(monkeypatch):
     looped = model.fit(X, X[:, 0] * X[:, 1]).predict(X)
     monkeypatch.setattr(native, "loops", lambda: None)
     monkeypatch.setattr(native, "passes", lambda: None)
+    monkeypatch.setattr(native, "rowwise", lambda: None)
     np.testing.assert_allclose(model.fit(X, X[:, 0] * X[:, 1]).predict(X), looped, rtol=1e-6, atol=1e-8)
 
 
