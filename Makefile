@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One thread a test process: two processes with two threads each would fight over two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint types unit wheel bench bench-small accuracy table1 figure1 ablations clean
+.PHONY: demo test lint types unit processors wheel bench bench-small accuracy table1 figure1 ablations clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,11 @@ types: $(VENV)/ready
 
 unit: $(VENV)/ready
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2
+
+# The tests of numerics with the instruction sets of other processors, an hour for all of them. Less with ARGS, e.g.
+# `make processors ARGS="same_bits inference"`.
+processors: $(VENV)/ready
+	$(BIN)/python tests/processors.py $(ARGS)
 
 # The wheel is imported where neither the checkout nor a development tool can be seen.
 wheel: $(VENV)/ready

@@ -364,6 +364,8 @@ def test_constant_and_duplicate_columns_are_harmless():
         model = GCERegressor(**FAST).fit(table, X[:, 0])
         inputs = model.table_.transform(model.table_.coded(read(table) if table is text else Sheet.of_numbers(table)))
         assert np.isfinite(inputs).all()
-        np.testing.assert_array_equal(inputs[:, 0], inputs[:, 2])
+        # means and spreads are sums over 40 rows, which BLAS may add in another order for each column
+        rounding = 2 * 45 * np.finfo(float).eps * (np.abs(inputs[:, 0]) + np.abs(X[:, 0]).max() / X[:, 0].std())
+        assert (np.abs(inputs[:, 0] - inputs[:, 2]) <= rounding).all()
         assert np.abs(inputs[:, 3]).max() < 1e-12
         assert np.isfinite(model.predict(table)).all()

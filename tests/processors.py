@@ -1,0 +1,64 @@
+"""Tests of numerics as other processors run them: BLAS, torch, numpy and compiled loops are told to use less.
+
+``make processors`` takes all of ``FILES`` and an hour; ``make processors ARGS="inference same_bits"`` takes some.
+A processor can only be imitated by one that knows its instructions: settings beyond this one's are left out by the
+libraries themselves.
+"""
+
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FILES = [
+    "same_bits", "inference", "networks", "oracles", "trees_checkpoints", "trees_files", "trees_inference",
+    "tree_properties", "estimators", "algorithms", "active_set", "members", "checkpoints", "model_files", "sparse",
+    "losses", "calibration", "weighting", "weighting_optimum", "surgery", "mixed_models", "sign_trees", "native",
+    "nongreedy", "stacking", "theory", "union", "monotone", "line_search", "quadratic", "thinning",
+]  # fmt: skip
+#: Each with its instruction sets for torch, MKL, OpenBLAS, numba and numpy, and its number of threads.
+PROCESSORS = {
+    "sse4, one thread": ("default", "SSE4_2", "COMPATIBLE", "Nehalem", "nehalem", "X86_V3 X86_V4 AVX512_ICL", 1),
+    "avx2, one thread": ("avx2", "AVX2", "AVX2", "Haswell", "haswell", "X86_V4 AVX512_ICL", 1),
+    "avx2, two threads": ("avx2", "AVX2", "AUTO", "Zen", "znver2", "X86_V4 AVX512_ICL", 2),
+    "avx512, two threads": ("avx512", "AVX512", "AVX512", "SkylakeX", "skylake-avx512", "", 2),
+}
+
+logger = logging.getLogger("processors")
+
+
+def environment(torch, mkl, reproducible, openblas, numba, without, threads, cache):
+    """Variables under which a process believes in another processor."""
+    return {
+        "ATEN_CPU_CAPABILITY": torch,
+        "MKL_ENABLE_INSTRUCTIONS": mkl,
+        "MKL_CBWR": reproducible,
+        "OPENBLAS_CORETYPE": openblas,
+        "NUMBA_CPU_NAME": numba,
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CACHE_DIR": cache,
+        "NPY_DISABLE_CPU_FEATURES": without,
+        **{f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "MKL", "OPENBLAS")},
+    }
+
+
+def main(names):
+    files = [str(HERE / f"test_{name}.py") for name in names or FILES]
+    red = []
+    for name, settings in PROCESSORS.items():
+        logger.info("%s", name)
+        with tempfile.TemporaryDirectory() as cache:
+            given = {**os.environ, **environment(*settings, cache)}
+            if subprocess.run([sys.executable, "-m", "pytest", *files], env=given, cwd=HERE.parent).returncode:
+                red.append(name)
+    if red:
+        logger.error("red: %s", "; ".join(red))
+    return len(red)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    sys.exit(main(sys.argv[1:]))
