@@ -29,8 +29,8 @@ ESTIMATORS = {
 def load(path: str | Path, device: str | torch.device = "cpu") -> Any:
     """Load a model that was saved by its ``save``.
 
-    Predictions are those of the model that was saved, to the last bit on the same kind of device. A greedy ensemble
-    brings its stages along, and can be fitted on with ``warm_start=True``. Nothing in the file is executed.
+    Predictions are those of the model that was saved, to the last bit on the same kind of processor. A greedy
+    ensemble brings its stages along, and can be fitted on with ``warm_start=True``. Nothing in the file is executed.
 
     Parameters
     ----------
