@@ -59,7 +59,7 @@ class Problem:
     bound: Tensor
     count: Tensor | None = None
 
-    @property
+    @cached_property
     def train_rows(self) -> int:
         return int(self.train.any(0).sum())
 

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from gce import links, native
 from gce.basis.base import Habit
+from gce.basis.coded import Coded, Rows
 from gce.basis.planted import Planted, dense, within
-from gce.basis.tree import Coded, Grown, Rows
+from gce.basis.tree import Grown
 from gce.losses import CrossEntropy, Logistic, Loss
 from gce.objectives import Joint, Objective
 from gce.parts import Parts

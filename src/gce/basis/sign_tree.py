@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce import native
+from gce.basis.coded import Coded
 from gce.basis.regressor import best_step
-from gce.basis.tree import Coded, Grown, TreeAtoms
+from gce.basis.tree import Grown, TreeAtoms
 from gce.objectives import Objective
 from gce.rows import Inputs
 from gce.streams import RoundStreams

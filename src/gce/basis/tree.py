@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -15,65 +14,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gce import native
-from gce.basis.base import Basis, Habit
+from gce.basis.base import Habit
+from gce.basis.coded import Coded, Rows
 from gce.basis.planted import Planted, dense, within
 from gce.objectives import Model, Objective
 from gce.parts import Parts
 from gce.rows import Inputs
-from gce.streams import RoundStreams, names_of_rows
-from gce.trees import Bins, Grove
-from gce.trees.binning import CODES
+from gce.streams import RoundStreams
+from gce.trees import Grove
 
 Grown = tuple[NDArray[Any], ...]
+
+#: Where all rows are learned from, nobody asks what they hold.
+_UNNAMED = np.empty(0, np.uint64)
 
 
 def growing() -> ModuleType:
     """The growers, which take a moment to load."""
     return import_module("gce.trees.growing")
-
-
-class Coded(Basis):
-    """A class of models that see columns as codes, which are made once for the rows of a fit."""
-
-    codes: int = CODES
-
-    def coded(self, X: Inputs) -> Rows:
-        """The rows of a fit, coded."""
-        seen: Rows | None = getattr(self, "_seen", None)
-        if seen is None or seen.X is not X:
-            if not isinstance(X, Tensor):
-                raise ValueError("trees take dense rows, got sparse ones: give X.toarray(), or use basis='neural'")
-            if not 2 <= self.codes <= CODES:
-                raise ValueError(f"codes must be from 2 to {CODES}, got {self.codes!r}")
-            rows = X.double().cpu().numpy()
-            bins = Bins.learn(rows, self.codes)
-            # scaling rounds with the sums of weights, and the last digits are not the row's own
-            names = names_of_rows(np.round(rows * 2.0**20))
-            self._seen = seen = Rows(X, bins, bins.code(rows), names)
-        return seen
-
-    def __getstate__(self) -> dict[str, Any]:
-        # rows belong to a fit
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_seen", "_last", "_end")}
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a fit as trees see them.
-
-    Parameters
-    ----------
-    X : Tensor of shape (N, d)
-    bins : Bins
-    codes : array of shape (d, N)
-    names : array of shape (N,)
-        A number for what each row holds.
-    """
-
-    X: Inputs
-    bins: Bins
-    codes: NDArray[np.uint8]
-    names: NDArray[np.uint64]
 
 
 class Tree(Coded):
@@ -142,12 +100,13 @@ class Tree(Coded):
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> TreeAtoms:
         self._check()
         model, seen = objective.model, self.coded(X)
+        names = seen.names if self.rows < 1 else _UNNAMED
         slope, bend = (np.ascontiguousarray(t.cpu().numpy()) for t in (model.slope, model.bend))
         leaf = np.empty((len(slope), slope.shape[2], seen.codes.shape[1]), np.int32)
         jobs = []
         for m, unit in enumerate((model.unit / self.rows).tolist()):
             key, columns = self._drawn(len(seen.codes), slope.shape[2], rng, m)
-            rows = growing().chosen(bend[m], seen.names, key, self.rows)
+            rows = growing().chosen(bend[m], names, key, self.rows)
             # rows are counted by their share of H, and a row without a slope bends as much as the others do on average
             asked = seen.codes, rows, slope[m], bend[m]
             limits = seen.bins.widths, self.least * unit, self.l2 * unit

@@ -57,7 +57,8 @@ class Standardizer:
         """
         mean, spread = _moments(X, weight)
         varies = spread > 1e-9 * np.abs(mean)  # less is rounding, whatever the unit
-        if varies.any() and (scale == "common" or (scale == "auto" and share_a_unit(_ranges(X, varies)))):
+        many = int(varies.sum()) >= MANY_COLUMNS
+        if varies.any() and (scale == "common" or (scale == "auto" and many and share_a_unit(_ranges(X, varies)))):
             return cls(mean, np.full_like(mean, np.sqrt(np.square(spread[varies]).mean())), clip)
         spread = np.where(varies, spread, 1.0)
         if scale == "each":
@@ -113,17 +114,31 @@ def weighted_quantiles(X: Matrix, weight: Array, levels: Sequence[float]) -> Arr
     """
     if isinstance(X, SparseRows):
         return _sparse_quantiles(X, weight, levels)
-    out = np.zeros((len(levels), X.shape[1]))
+    out, even = np.zeros((len(levels), X.shape[1])), bool((weight == weight[0]).all())
     for j in range(X.shape[1]):
         known = ~np.isnan(X[:, j])
         column, own = X[known, j], weight[known]
         if len(column):
-            order = np.argsort(column)
-            reached = np.cumsum(own[order])
-            # sums of weights round, and a quantile must not jump by that
-            places = np.searchsorted(reached, np.asarray(levels) * reached[-1] * (1 - 1e-12))
-            out[:, j] = column[order[places]]
+            out[:, j] = _equal_quantiles(column, own, levels) if even else _quantiles(column, own, levels)
     return out
+
+
+def _quantiles(column: Array, weight: Array, levels: Sequence[float]) -> Array:
+    order = np.argsort(column)
+    return column[order[_places(weight[order], levels)]]
+
+
+def _equal_quantiles(column: Array, weight: Array, levels: Sequence[float]) -> Array:
+    """The same where all weights are one: who stands at a place is found without sorting the others."""
+    places = _places(weight, levels)
+    return np.asarray(np.partition(column, np.unique(places))[places])
+
+
+def _places(weight: Array, levels: Sequence[float]) -> NDArray[np.intp]:
+    """Where a share of the weights ``(n,)`` is first reached."""
+    reached = np.cumsum(weight)
+    # sums of weights round, and a quantile must not jump by that
+    return np.searchsorted(reached, np.asarray(levels) * reached[-1] * (1 - 1e-12))
 
 
 def _moments(X: Matrix, weight: Array) -> tuple[Array, Array]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gce import native
 
 Array = NDArray[np.float64]
 
 #: Codes of a column at most.
 CODES = 256
+#: Numbers below which a second thread costs more than it brings.
+_WORTH_A_THREAD = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,8 @@ class Bins:
         """Edges half-way between neighbouring values, or, where a column has more than ``codes`` of these, between its
         quantiles; a row counts once however often it is repeated, so that repeated rows equal weighted ones.
         """
-        return cls(tuple(_edges(np.unique(column), codes) for column in X.T))
+        with native.workers(_threads(X)) as run:
+            return cls(tuple(run([partial(_learned, column, codes) for column in X.T])))
 
     @cached_property
     def widths(self) -> NDArray[np.int64]:
@@ -41,8 +46,12 @@ class Bins:
     def code(self, X: Array) -> NDArray[np.uint8]:
         """Rows ``(n, d)`` as codes, columns first: ``(d, n)``."""
         codes = np.empty((X.shape[1], len(X)), dtype=np.uint8)
-        for j, edges in enumerate(self.edges):
-            codes[j] = np.searchsorted(edges, X[:, j], side="left")
+
+        def one(j: int) -> None:
+            codes[j] = np.searchsorted(self.edges[j], X[:, j], side="left")
+
+        with native.workers(_threads(X)) as run:
+            run([partial(one, j) for j in range(X.shape[1])])
         return codes
 
     def thresholds(self, feature: NDArray[np.int32], cut: NDArray[np.int32], inner: NDArray[np.bool_]) -> Array:
@@ -64,6 +73,15 @@ class Bins:
             ends = edges[[0, -1]] if len(edges) else np.zeros(1)
             columns.append(np.concatenate([ends[:1], inner, ends[1:]]))
         return np.concatenate([np.zeros(0), *columns])
+
+
+def _threads(X: Array) -> int:
+    """Threads that sort and search columns; numpy leaves Python alone meanwhile."""
+    return min(native.threads(), X.shape[1], 1 + X.size // _WORTH_A_THREAD)
+
+
+def _learned(column: Array, codes: int) -> Array:
+    return _edges(np.unique(column), codes)
 
 
 def _edges(values: Array, codes: int) -> Array:
