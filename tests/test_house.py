@@ -9,11 +9,11 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
-    "datasets", "extras", "compiling", "kernels", "passes", "rowwise", "native", "memory", "rows", "links", "losses",
-    "risk", "line_search", "weighting", "coefficients", "objectives", "streams", "parts", "trees", "basis", "ensemble",
-    "active_set", "algorithms", "callbacks", "progress", "trackers", "hooks", "fitting", "nongreedy", "table", "members",
-    "scoring",
-    "calibration", "settings", "families", "mixing", "responses", "reading", "theory", "storage", "export",
+    "datasets", "extras", "clock", "compiling", "kernels", "passes", "rowwise", "native", "memory", "rows", "links",
+    "losses", "risk", "line_search", "weighting", "coefficients", "objectives", "streams", "parts", "trees", "basis",
+    "ensemble", "active_set", "algorithms", "callbacks", "progress", "trackers", "hooks", "fitting", "nongreedy", "table",
+    "members", "scoring", "calibration", "settings", "families", "mixing", "turns", "responses", "reading", "theory",
+    "storage", "export",
     "plotting", "explaining", "report", "writing", "base", "surgery", "greedy", "jointly", "tasks", "estimators",
     "stacking", "loading", "cli", "__main__",
 ]  # fmt: skip

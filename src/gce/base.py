@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -57,11 +58,17 @@ class Way:
         It goes on from the model's last fit.
     seed : int or None
         That of the fit it goes on from; None: to be drawn.
+    within : callable
+        Makes the context in which tensors are worked on.
+    after : callable
+        Called when the model is fitted.
     """
 
     learn: Learn
     resume: bool = False
     seed: int | None = None
+    within: Callable[[], AbstractContextManager[None]] = nullcontext
+    after: Callable[[], None] = lambda: None
 
 
 class ConvexModel(Writing, Support, Reading):
@@ -171,7 +178,7 @@ class ConvexModel(Writing, Support, Reading):
         schema, rows = self._take(given, like=way.resume)
         seed = draw_seed(self.random_state) if way.seed is None else way.seed
         members, X, target = self._members(rows, seed, self._check_validation(schema, given))
-        with torch.no_grad(), torch_threads(self.n_jobs), limited(self.n_jobs):
+        with torch.no_grad(), torch_threads(self.n_jobs), limited(self.n_jobs), way.within():
             if not way.resume:
                 self._start(schema, rows, seed)
             self._folds = list(members.names)
@@ -179,6 +186,7 @@ class ConvexModel(Writing, Support, Reading):
             way.learn(problem, metric, Streams(seed, members.names), task)
             self._calibrate(self._held_out(problem, members.held_out_total))
         task.end()
+        way.after()
         return self
 
     def _take(self, given: Given, like: bool) -> tuple[Schema, Rows]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from gce.algorithms import Step
+from gce.clock import Pace
 
 Callback = Callable[[Step], Any]
 
@@ -89,7 +90,7 @@ class Together(EarlyStopping):
 
 
 class TimeLimit:
-    """Stop after so many seconds; the best round so far is kept.
+    """The seconds of a whole fit: what comes before its first round and after its last one counts too.
 
     Parameters
     ----------
@@ -100,26 +101,71 @@ class TimeLimit:
     ----------
     end : float
         On the clock of ``time.monotonic``.
+    reserve : float
+        Seconds that are kept for what comes after the last round.
+    cut, skipped : list of str
+        Families that were cut short, and those that were not begun.
     """
 
     def __init__(self, seconds: float) -> None:
-        self._last = time.monotonic()
-        self.end = self._last + seconds
+        self.seconds, self.end = seconds, time.monotonic() + seconds
+        self.reserve = 0.0
+        self.cut: list[str] = []
+        self.skipped: list[str] = []
 
-    def part(self, share: float) -> TimeLimit:
-        """A limit that leaves the rest of what is left to others."""
-        return TimeLimit(share * self.left)
+    def share(self, families: int) -> FamilyTimeLimit:
+        """A limit for the first of so many families that are still to come; what it leaves goes to the others."""
+        return FamilyTimeLimit(time.monotonic() + self.spare / families)
 
     @property
     def left(self) -> float:
         """Seconds until the limit, negative beyond it."""
         return self.end - time.monotonic()
 
+    @property
+    def spare(self) -> float:
+        """Seconds left for rounds."""
+        return self.left - self.reserve
+
+    @property
+    def told(self) -> str:
+        """Which families the limit kept from their end, in one sentence; empty where it kept none."""
+        parts = [
+            f"{_listed(names)} {'was' if len(names) == 1 else 'were'} {what}"
+            for names, what in ((self.cut, "cut short"), (self.skipped, "not begun"))
+            if names
+        ]
+        advice = "a larger time_limit may give a better model"
+        return f"time_limit={self.seconds:g} ended the fit early: {' and '.join(parts)}; {advice}" if parts else ""
+
+
+def _listed(names: list[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+class FamilyTimeLimit(Pace):
+    """A callback that ends a family's rounds where another one like the last would end too late.
+
+    Parameters
+    ----------
+    end : float
+        On the clock of ``time.monotonic``.
+
+    Attributes
+    ----------
+    stopped : bool
+        It has said stop.
+    """
+
+    stopped = False
+
     def __call__(self, step: Step) -> bool:
-        # a round like the last one would end beyond the limit by more than it now is short of it
-        now = time.monotonic()
-        pace, self._last = now - self._last, now
-        return self.left <= pace / 2
+        self.stopped = self.spent()
+        if step.t == 1:
+            # what is done once, before the first round, is not done again in the second
+            self.stopped = self.left < min(self.took, step.seconds)
+        return self.stopped
 
 
 class Turn(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gce.algorithms import Algorithm
 from gce.basis import BASES, Basis, Forest, Neural, SymmetricTree, Tree
 from gce.basis.neural import FULL_BATCH_ROWS
 from gce.fitting import Method, Problem
@@ -32,6 +33,11 @@ class Family:
     method: Method
     calls: float
     patience: int | None
+
+    def rounds(self, max_iter: int) -> int:
+        """Rounds at most: an algorithm that asks the oracle every round has as many as calls."""
+        asks = type(self.method.algorithm).asks is Algorithm.asks
+        return int(min(max_iter, self.calls)) if asks else max_iter
 
 
 def chosen(given: Any, rows: int, columns: int, outputs: int, plain: bool) -> dict[str, Basis]:

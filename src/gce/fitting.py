@@ -215,15 +215,23 @@ class Fit:
         self.bound = bound if self.bound is None else torch.maximum(self.bound, bound)
         if standing is None:
             self.at_best = None
-        open_ = [m for m in range(self.members) if m not in self._finished and self._calls[m] < max_calls]
-        if not open_ or self.rounds >= max_iter:
+        open_ = self._open(max_calls)
+        if not self.goes_on(max_iter, max_calls):
             return
         active = self._restore(problem, method, open_, standing)
         if self.rounds == 0:
             self.at_best = active.pred.clone()
         few = active.pred.device.type == "cpu" and active.pred.numel() < _FEW
         with native.alone() if few else nullcontext():
+            method.basis.prepare(active.X)
             self._go_on(problem, method, active, max_iter, max_calls, metric, list(callbacks), keep)
+
+    def goes_on(self, max_iter: int, max_calls: float) -> bool:
+        """Whether any member has rounds before it, within these limits."""
+        return self.rounds < max_iter and len(self._open(max_calls)) > 0
+
+    def _open(self, max_calls: float) -> list[int]:
+        return [m for m in range(self.members) if m not in self._finished and self._calls[m] < max_calls]
 
     def _go_on(
         self,

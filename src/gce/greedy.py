@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,8 +28,8 @@ from gce.fitting import Fit, Keep, Method, Metric, Problem
 from gce.hooks import FitTask, with_callbacks
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.losses import Loss
-from gce.mixing import MixedFit, Trial, turn
-from gce.native import limited
+from gce.mixing import MixedFit, Trial, held_out, turn
+from gce.native import alone, limited
 from gce.progress import Log, Progress, drawn
 from gce.reading import Given
 from gce.settings import check_count, check_number, look_up
@@ -37,6 +38,7 @@ from gce.storage.fingerprints import fingerprint
 from gce.streams import Streams
 from gce.surgery import Editable
 from gce.theory.report import BoundReport, bound_report
+from gce.turns import Turns, warn_of
 
 
 class Trail(NamedTuple):
@@ -159,15 +161,17 @@ class GreedyConvexEnsemble(Editable):
         max_iter = self._check_limits()
         clock = [] if self.time_limit is None else [TimeLimit(self.time_limit)]
         learn = partial(self._learn, max_iter=max_iter, clock=clock)
+        # threads that wait for each other take far longer where others want the processor too
+        way = partial(Way, within=alone if clock else nullcontext, after=partial(warn_of, clock))
         if checkpoint is not None:
             folder = Checkpoint(checkpoint)
             seed = folder.seed if self.random_state is None else None
-            return Way(partial(learn, begin=partial(self._begin_in, folder)), seed=seed)
+            return way(partial(learn, begin=partial(self._begin_in, folder)), seed=seed)
         if self.warm_start and hasattr(self, "gap_"):
             raise ValueError("an edited model has no rounds to go on from: set warm_start=False and fit anew")
         if self.warm_start and hasattr(self, "_fit"):
-            return Way(partial(learn, begin=self._go_on), resume=True, seed=self._seed)
-        return Way(partial(learn, begin=self._begin))
+            return way(partial(learn, begin=self._go_on), resume=True, seed=self._seed)
+        return way(partial(learn, begin=self._begin))
 
     def _check_limits(self) -> int:
         drawn(self.verbose)
@@ -287,27 +291,26 @@ class GreedyConvexEnsemble(Editable):
     ) -> None:
         families, trails = self._families(problem, streams), begin(problem, streams)
         fits = self._fits(families)
-        task.begin(sum(_rounds(family, max_iter) for family in families.values()))
+        task.begin(sum(family.rounds(max_iter) for family in families.values()))
         with ExitStack() as stack:
             watchers = Watchers([*self._own_callbacks(), stack.enter_context(Log())])
             if task.watched:
                 watchers.add(stack.enter_context(task.rounds(partial(self._fitted, problem))))
             if drawn(self.verbose):
-                to_come = {name: max(0, _rounds(own, max_iter) - fits[name].rounds) for name, own in families.items()}
+                to_come = {name: max(0, own.rounds(max_iter) - fits[name].rounds) for name, own in families.items()}
                 bar = stack.enter_context(Progress(to_come, *clock))
                 watchers.greet(bar.begin)
                 watchers.add(bar)
-            for left, (name, family) in zip(range(len(families), 0, -1), families.items(), strict=True):
+            turns = Turns(families, fits, max_iter, clock)
+            turns.rehearse(problem, copy(self)._calibrate)
+            for number, (name, family) in enumerate(families.items()):
                 fit, trail = fits[name], trails.get(name, Trail())
-                before = list(fits.values())[: len(fits) - left]
+                before = [other for other in list(fits.values())[:number] if other.rounds]
                 fit.stopping.n_iter_no_change, fit.stopping.tol = family.patience, self.tol
-                limits = [limit.part(1 / left) for limit in clock]
-                for limit in limits:
-                    family.method.basis.hurried(limit.end)
                 trial = Trial(fit, before, problem, family.method.basis.habit.trial)
-                if trial.lost:
+                if trial.lost or (limits := turns.begin(name)) is None:
                     continue
-                watchers.begin(turn(name, fits, _rounds(family, max_iter), family.calls))
+                watchers.begin(turn(name, fits, family.rounds(max_iter), family.calls))
                 fit.run(
                     family.problem,
                     family.method,
@@ -318,7 +321,8 @@ class GreedyConvexEnsemble(Editable):
                     standing=trail.standing,
                     keep=trail.keep,
                 )
-                if watchers.stopped or any(limit.left <= 0 for limit in clock):
+                turns.end(name, limits)
+                if watchers.stopped:
                     break
         if not isinstance(self._fit, MixedFit):
             self.__dict__.update(self._fitted(problem))
@@ -335,7 +339,8 @@ class GreedyConvexEnsemble(Editable):
 
     def _held_out(self, problem: Problem, total: Array) -> HeldOut:
         if not isinstance(self._fit, MixedFit):
-            return super()._held_out(problem, total)
+            known = self._fit.at_best if self.time_limit is not None else None
+            return super()._held_out(problem, total) if known is None else held_out(known, problem, total)
         rows = self._fit.close(problem, total)
         self.__dict__.update(self._fitted(problem))
         return rows
@@ -388,9 +393,3 @@ class GreedyConvexEnsemble(Editable):
 def _or(given: Any, habit: Any) -> Any:
     """What the user gave, or what suits the class."""
     return habit if isinstance(given, str) and given == "auto" else given
-
-
-def _rounds(family: Family, max_iter: int) -> int:
-    """Rounds at most: an algorithm that asks the oracle every round has as many as calls."""
-    asks = type(family.method.algorithm).asks is Algorithm.asks
-    return int(min(max_iter, family.calls)) if asks else max_iter

@@ -121,13 +121,13 @@ class MixedFit:
         preds = {name: _at_best(fit, problem) for name, fit in self.begun.items()}
         gap = 0.0
         if problem.held_out.any():
-            found = solved(problem.loss, problem.offset, [_held_out(pred, problem, total) for pred in preds.values()])
+            found = solved(problem.loss, problem.offset, [held_out(pred, problem, total) for pred in preds.values()])
             gap, (_, *weights) = found.gap, found.weights.tolist()
             self.shares = dict(zip(self.begun, weights, strict=True))
         pred = sum(share * preds[name] for name, share in self.shares.items())
         assert isinstance(pred, Tensor)
         self.closing = self._entry(problem, pred, gap, before + time.perf_counter() - began)
-        return _held_out(pred, problem, total)
+        return held_out(pred, problem, total)
 
     def _entry(self, problem: Problem, pred: Tensor, gap: float, seconds: float) -> dict[str, Any]:
         """What a history says of the families together."""
@@ -203,7 +203,7 @@ class Trial:
             return False
         total = np.ones(self._fit.members)
         preds = [_at_best(fit, self._problem) for fit in (*self._others, self._fit)]
-        rows = [_held_out(pred, self._problem, total) for pred in preds]
+        rows = [held_out(pred, self._problem, total) for pred in preds]
         return bool(solved(self._problem.loss, self._problem.offset, rows).weights[-1] < self.least)
 
     def __call__(self, step: Step) -> bool:
@@ -226,7 +226,7 @@ def _at_best(fit: Fit, problem: Problem) -> Tensor:
     return torch.stack([member(problem.X) for member in members]) - problem.offset
 
 
-def _held_out(pred: Tensor, problem: Problem, total: Array) -> HeldOut:
+def held_out(pred: Tensor, problem: Problem, total: Array) -> HeldOut:
     """What members' scores ``(M, N, k)`` say of the rows that each held out."""
     parts = [HeldOut(*(t[:0] for t in (problem.y, problem.y, problem.held_out[0])))]
     for own, weight, mass in zip(pred, problem.held_out, total.tolist(), strict=True):

@@ -161,6 +161,8 @@ class Basis(BaseEstimator):
 
     exact: ClassVar[bool] = False
     inherits: ClassVar[bool] = False
+    #: The last call ended sooner than it would have, because time ran out.
+    rushed: bool = False
 
     @property
     def habit(self) -> Habit:
@@ -177,6 +179,9 @@ class Basis(BaseEstimator):
 
         For classes whose one call may take longer than a fit is given; others are asked less often.
         """
+
+    def prepare(self, X: Inputs) -> None:
+        """Find out once, before the first round, what every round wants to know of the rows ``(N, d)``."""
 
     def dtype(self, rows: int) -> torch.dtype:
         """In which precision atoms are trained and evaluated on that many training rows."""

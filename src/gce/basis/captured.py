@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gce.basis.descent import Descent, Schedule, row_orders
 from gce.basis.network import Architecture, Parameters
+from gce.clock import Pace
 from gce.objectives import Objective
 
 logger = logging.getLogger(__name__)
@@ -95,9 +96,10 @@ class Recorder:
             descent = Descent(architecture, start, objective.copy(), X.clone(), schedule, batch_size)
             self._recording, self._key = Recording(descent, len(X), X.device), key
         self._recording.descent.load(start, objective, X)
+        pace = Pace(schedule.end)
         for epoch, order in enumerate(orders_on(X.device, len(X), batch_size, schedule.max_epochs, rng), 1):
             self._recording.epoch(order)
-            if epoch % LOOK_EVERY == 0 and self._recording.descent.done:
+            if epoch % LOOK_EVERY == 0 and (self._recording.descent.done or pace.spent()):
                 break
         return self._recording.descent.result()
 

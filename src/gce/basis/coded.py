@@ -77,6 +77,9 @@ class Coded(Basis):
 
     codes: int = CODES
 
+    def prepare(self, X: Inputs) -> None:
+        self.coded(X)
+
     def coded(self, X: Inputs) -> Rows:
         """The rows of a fit, coded."""
         seen: Rows | None = getattr(self, "_seen", None)
@@ -92,5 +95,6 @@ class Coded(Basis):
         return seen
 
     def __getstate__(self) -> dict[str, Any]:
-        # rows belong to a fit
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_seen", "_last", "_end")}
+        # rows, and the time there is for them, belong to a fit
+        own = ("_seen", "_last", "_end", "rushed")
+        return {name: value for name, value in super().__getstate__().items() if name not in own}

@@ -19,6 +19,7 @@ from torch import Tensor
 from gce import native
 from gce.basis.descent import Schedule, batches, row_orders
 from gce.basis.network import Architecture, Parameters, TwoLayer
+from gce.clock import Pace
 from gce.native import WORTH_A_THREAD, Run, workers
 from gce.objectives import Linear, Objective
 
@@ -58,14 +59,15 @@ def descend(
     rows, size = len(X), sum(p[0].numel() for p in start)
     shared = threads > nets and min(batch_size, rows) * size >= _WORTH_SHARING
     worth = 1 + nets * size * rows * schedule.max_epochs // WORTH_A_THREAD
+    pace = Pace(schedule.end)
     with workers(threads if shared else min(threads, nets, worth)) as run:
-        for orders, epochs in _orders(rows, batch_size, schedule.max_epochs, rng):
+        for orders, epochs in _orders(rows, batch_size, schedule, rng):
             if shared:
                 for net in team:
                     net.train_shared(orders, epochs, run)
             else:
                 run([partial(net.train, orders, epochs) for net in team])
-            if not any(net.running for net in team):
+            if not any(net.running for net in team) or pace.spent():
                 break
     best = torch.from_numpy(np.stack([net.best for net in team]))
     parts = best.split([h * d, h, outputs * h, outputs], 1)
@@ -74,13 +76,14 @@ def descend(
     return [p.view(q.shape) for p, q in zip(own, start, strict=True)], [net.value for net in team]
 
 
-def _orders(n: int, batch_size: int, epochs: int, rng: torch.Generator) -> Iterator[tuple[Array, int]]:
-    """Orders of rows for all epochs, some epochs at a time."""
+def _orders(n: int, batch_size: int, schedule: Schedule, rng: torch.Generator) -> Iterator[tuple[Array, int]]:
+    """Orders of rows for all epochs, some epochs at a time; one at a time where somebody looks at the clock."""
     if batch_size >= n:
-        yield np.arange(n)[None], epochs
+        yield np.arange(n)[None], schedule.max_epochs
         return
-    drawn = row_orders(n, batch_size, epochs, rng)
-    while some := [order.numpy() for order in islice(drawn, max(1, _DRAWN_AHEAD // n)) if order is not None]:
+    drawn = row_orders(n, batch_size, schedule.max_epochs, rng)
+    ahead = max(1, _DRAWN_AHEAD // n) if schedule.end == math.inf else 1
+    while some := [order.numpy() for order in islice(drawn, ahead) if order is not None]:
         yield np.stack(some), len(some)
 
 

@@ -18,6 +18,7 @@ from torch.optim.adam import adam
 
 from gce import native
 from gce.basis.network import Architecture, Parameters
+from gce.clock import Pace
 from gce.objectives import Trainable
 from gce.rows import Inputs
 
@@ -45,6 +46,8 @@ class Schedule:
         and the choice of the best epoch look at the objective alone.
     watch_patience : float
         Epochs without a better value on watched rows after which a network is done.
+    end : float
+        When to be done, on the clock of ``time.monotonic``: no epoch is begun that would end later, after the first.
     """
 
     rate: float
@@ -55,6 +58,7 @@ class Schedule:
     progress: float = 1e-4
     decay: float = 0.0
     watch_patience: float = math.inf
+    end: float = math.inf
 
 
 class Plateau:
@@ -319,10 +323,11 @@ def descend(
 ) -> tuple[Parameters, list[float]]:
     """Train networks on an objective: each at its best epoch, and its value there; see :class:`Descent`."""
     descent = Descent(architecture, start, objective, X, schedule, batch_size)
+    pace = Pace(schedule.end)
     with native.together():
         for order in row_orders(len(X), batch_size, schedule.max_epochs, rng):
             descent.epoch(None if order is None else order.to(X.device))
-            if descent.done:
+            if descent.done or pace.spent():
                 break
     return descent.result()
 

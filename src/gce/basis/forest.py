@@ -20,6 +20,7 @@ from gce.basis.base import Habit
 from gce.basis.coded import Coded, Rows
 from gce.basis.planted import Planted, dense, within
 from gce.basis.tree import Grown
+from gce.clock import Pace
 from gce.losses import CrossEntropy, Logistic, Loss
 from gce.objectives import Joint, Objective
 from gce.parts import Parts
@@ -37,6 +38,8 @@ def scattering() -> ModuleType:
 
 #: The share of a forest's answer that is taken from the classes' frequencies: no class has a probability of 0.
 DOUBT = 0.01
+#: Rows by which it is found out how long it takes to ask a tree about all of them.
+_ROWS_TRIED = 8192
 
 
 class Forest(Coded):
@@ -82,38 +85,56 @@ class Forest(Coded):
             seeds = torch.randint(2**62, (self.trees,), generator=generator).tolist()
             own = weight[rows] / unit, np.ascontiguousarray(y[rows])
             each.append([partial(_grown, seen, rows, *own, tries, self.least, seed) for seed in seeds])
-        grown = self._grown_in_time(each)
-        grove = Grove.of([tree for own in grown for tree in own], torch.float32)
         offset, reach = risk.offset.cpu(), objective.bound.cpu()
         if link != "identity":
             # the farthest a score can be from the offset
             farthest = offset.abs() + abs(math.log(DOUBT)) + offset.exp().sum().log().abs() + 1
             reach = torch.minimum(farthest, reach)
-        return ForestAtoms(grove, offset, reach, len(grown[0]), link).to(objective.bound.device)
+
+        def planted(grown: Sequence[Sequence[Grown]]) -> ForestAtoms:
+            grove = Grove.of([tree for own in grown for tree in own], torch.float32)
+            return ForestAtoms(grove, offset, reach, len(grown[0]), link).to(objective.bound.device)
+
+        return planted(self._grown_in_time(each, lambda grown: _seconds(planted(grown), seen.X)))
 
     def hurried(self, end: float) -> None:
         self._end = end
 
-    def _grown_in_time(self, jobs: Sequence[Sequence[Callable[[], Grown]]]) -> list[list[Grown]]:
-        """Each member's trees: all of them, or, where time is limited, as many for each as there is time for."""
+    def _grown_in_time(
+        self, jobs: Sequence[Sequence[Callable[[], Grown]]], asking: Callable[[list[list[Grown]]], float]
+    ) -> list[list[Grown]]:
+        """Each member's trees: all of them, or, where time is limited, as many for each as there is time for.
+
+        ``asking`` tells the seconds that it takes to ask given trees about all rows, which comes after growing.
+        """
         end = getattr(self, "_end", math.inf)
         step = self.trees if end == math.inf else 1
         grown: list[list[Grown]] = [[] for _ in jobs]
+        pace, asked = Pace(end), 0.0
         with native.workers(min(native.threads(), step * len(jobs))) as run:
             for first in range(0, self.trees, step):
-                began = time.monotonic()
                 some = run([job for own in jobs for job in own[first : first + step]])
                 for m, own in enumerate(grown):
                     own += some[m * step : (m + 1) * step]
-                now = time.monotonic()
-                if now + (now - began) > end:
+                if end < math.inf and first == 0 and pace.left > 0:
+                    asked = asking(grown)
+                if pace.spent(after=asked * (first + 2)):
                     break
+        self.rushed = len(grown[0]) < self.trees
         return grown
 
     def _tries(self, d: int, link: Link) -> int:
         if self.tries is not None:
             return max(1, round(self.tries * d))
         return d if link == "identity" else max(1, round(math.sqrt(d)))
+
+
+def _seconds(atoms: ForestAtoms, X: Tensor) -> float:
+    """What it takes to ask atoms about all rows, by a few of them."""
+    few = X[:: max(1, len(X) // _ROWS_TRIED)]
+    began = time.monotonic()
+    atoms(few)
+    return (time.monotonic() - began) * len(X) / len(few)
 
 
 def _link(loss: Loss) -> Link:

@@ -75,6 +75,9 @@ class TrainedBasis(Basis):
     def dtype(self, rows: int) -> torch.dtype:
         return torch.float64 if self.batch_size is None and rows <= FULL_BATCH_ROWS else torch.float32
 
+    def hurried(self, end: float) -> None:
+        self._end = end
+
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, last: Atoms | None = None) -> Networks:
         self._check_tries()
         n, models = objective.rows, len(objective.bound) if self.separate else 1
@@ -113,11 +116,14 @@ class TrainedBasis(Basis):
         return compiled.descend if served else descend
 
     def __getstate__(self) -> dict[str, Any]:
-        # a recording belongs to this process and this device
-        return {name: value for name, value in super().__getstate__().items() if name != "_recorder"}
+        # a recording belongs to this process and this device, the time there is to a fit
+        own = ("_recorder", "_end")
+        return {name: value for name, value in super().__getstate__().items() if name not in own}
 
     def _schedule(self, rows: int) -> Schedule:
-        return Schedule(self.learning_rate, self.min_learning_rate, self.patience, self.last_epochs, self.epochs(rows))
+        rates = self.learning_rate, self.min_learning_rate
+        end = getattr(self, "_end", math.inf)
+        return Schedule(*rates, self.patience, self.last_epochs, self.epochs(rows), end=end)
 
     def _batch(self, n: int) -> int:
         return default_batch(n) if self.batch_size is None else self.batch_size

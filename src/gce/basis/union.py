@@ -67,6 +67,10 @@ class Union(Basis):
         self._check()
         return Union([base.monotone(signs) for base in self.bases], self.choose)
 
+    def hurried(self, end: float) -> None:
+        for base in self.bases:
+            base.hurried(end)
+
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> Assorted:
         self._check()
         n, model = objective.rows, objective.model

@@ -116,8 +116,9 @@ def weighted_quantiles(X: Matrix, weight: Array, levels: Sequence[float]) -> Arr
         return _sparse_quantiles(X, weight, levels)
     out, even = np.zeros((len(levels), X.shape[1])), bool((weight == weight[0]).all())
     for j in range(X.shape[1]):
-        known = ~np.isnan(X[:, j])
-        column, own = X[known, j], weight[known]
+        column, own, gaps = X[:, j], weight, np.isnan(X[:, j])
+        if gaps.any():
+            column, own = column[~gaps], weight[~gaps]
         if len(column):
             out[:, j] = _equal_quantiles(column, own, levels) if even else _quantiles(column, own, levels)
     return out
@@ -148,7 +149,8 @@ def _moments(X: Matrix, weight: Array) -> tuple[Array, Array]:
     if not np.isnan(X).any():
         share = weight / weight.sum()
         mean = share @ X
-        return mean, np.sqrt(share @ np.square(X - mean))
+        apart = X - mean
+        return mean, np.sqrt(share @ np.square(apart, out=apart))
     known = np.where(np.isnan(X), 0.0, weight[:, None])
     shares = known / np.maximum(known.sum(0), np.finfo(float).tiny)
     mean = (shares * np.nan_to_num(X)).sum(0)
