@@ -144,8 +144,11 @@ def test_weights_groups_folds_and_categories_reach_the_fit(folder, monkeypatch):
     assert wanted.items() <= seen["params"].items()
 
 
+@pytest.mark.filterwarnings("always::sklearn.exceptions.ConvergenceWarning")
 def test_a_time_limit_is_told(folder):
-    found = json.loads(call("fit", folder / "train.csv", "-t", "label", "--time-limit", "0", "--json").stdout)
+    done = call("fit", folder / "train.csv", "-t", "label", "--time-limit", "0", "--json")
+    found = json.loads(done.stdout)
+    assert "tree was cut short" in " ".join(done.stderr.split())
     # a round of the first class, and what the fit came to
     assert (found["stopped"], found["rounds"]) == ("time limit", 2)
 

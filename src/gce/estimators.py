@@ -76,7 +76,9 @@ default="auto"
     scoring : str or callable, optional
         What to watch on held-out rows: any scikit-learn scorer. Default: the loss.
     time_limit : float, optional
-        Seconds after which the fit stops with the best rounds so far; families share them.
+        Seconds that the whole fit may take, from reading the rows to calibrating; families share them, and the best
+        rounds so far are kept. A family that cannot end in its share is not begun, and a fit that was cut short says so
+        by a ``ConvergenceWarning``. The first family gets a round however late it is.
     device : str, default="cpu"
         A torch device, or "auto" for a GPU where there is one.
     n_jobs : int, optional

@@ -9,14 +9,13 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from gce.active_set import Standing
 from gce.algorithms import ALGORITHMS, Algorithm, Boosting
 from gce.base import Array, Way
 from gce.basis import Basis
@@ -33,7 +32,7 @@ from gce.native import alone, limited
 from gce.progress import Log, Progress, drawn
 from gce.reading import Given
 from gce.settings import check_count, check_number, look_up
-from gce.storage.checkpoints import Checkpoint, Series
+from gce.storage.checkpoints import Checkpoint, Series, Trail
 from gce.storage.fingerprints import fingerprint
 from gce.streams import Streams
 from gce.surgery import Editable
@@ -41,26 +40,13 @@ from gce.theory.report import BoundReport, bound_report
 from gce.turns import Turns, warn_of
 
 
-class Trail(NamedTuple):
-    """What a fit left on disk, and goes on leaving there.
-
-    Parameters
-    ----------
-    standing : Standing or None
-        How its active set stood after the last round.
-    keep : callable or None
-        Told every round's news.
-    """
-
-    standing: Standing | None = None
-    keep: Keep | None = None
-
-
 class GreedyConvexEnsemble(Editable):
     """A greedy convex ensemble, whatever its task: see its subclasses."""
 
     #: The signs that the atoms of ``_fit`` keep.
     _kept: list[int] | None = None
+    #: The last fit was cut short by ``time_limit``.
+    _cut_short: bool = False
 
     def __init__(
         self,
@@ -324,6 +310,9 @@ class GreedyConvexEnsemble(Editable):
                 turns.end(name, limits)
                 if watchers.stopped:
                     break
+        self.__dict__.pop("_cut_short", None)
+        if any(limit.told for limit in clock):
+            self._cut_short = True
         if not isinstance(self._fit, MixedFit):
             self.__dict__.update(self._fitted(problem))
 

@@ -13,6 +13,7 @@ from copy import copy
 from dataclasses import replace
 
 import numpy as np
+import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from gce.calibration import HeldOut
@@ -141,13 +142,9 @@ def _closing(problem: Problem, fits: dict[str, Fit], every: int, calibrate: Cali
 
 def _thinned(problem: Problem, every: int) -> Problem:
     """A problem of some of the rows."""
-    return replace(
-        problem,
-        X=problem.X[::every],
-        y=problem.y[::every],
-        train=problem.train[:, ::every],
-        held_out=problem.held_out[:, ::every],
-    )
+    some = torch.arange(0, len(problem.y), every)
+    train, held_out = problem.train[:, some], problem.held_out[:, some]
+    return replace(problem, X=problem.X[some], y=problem.y[some], train=train, held_out=held_out)
 
 
 def _shortest(family: Family) -> tuple[Fit, float]:

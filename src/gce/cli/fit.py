@@ -107,11 +107,10 @@ def _learn(model: Any, rows: Rows, task: Task, checkpoint: Path | None) -> bool:
 
 def _course(model: Any, seconds: float, interrupted: bool) -> dict[str, Any]:
     """What the fit came to."""
-    in_time = model.time_limit is None or seconds < model.time_limit
     return {
         "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
         "seconds": seconds,
-        "stopped": "interrupted" if interrupted else "done" if in_time else "time limit",
+        "stopped": "interrupted" if interrupted else "time limit" if model._cut_short else "done",
         "rounds": model.n_iter_,
         "members": len(model.history_[-1]["members"]["risk"]),
         "atoms": len(model.ensemble_),

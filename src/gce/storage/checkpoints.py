@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from gce.active_set import ActiveSet, Standing
-from gce.fitting import Fit, Round
+from gce.fitting import Fit, Keep, Round
 from gce.parts import Parts
 from gce.settings import users_line
 from gce.storage import container, courses
@@ -32,6 +32,21 @@ _HEAD = "head.safetensors"
 _KINDS = ("round", "predictions", "best")
 _ADVICE = "delete it and all later rounds to go on from the one before, or the whole folder to begin anew"
 _ROUNDING_ADVICE = "delete it to go on to rounding only, or the whole folder to begin anew"
+
+
+class Trail(NamedTuple):
+    """What a fit left on disk, and goes on leaving there.
+
+    Parameters
+    ----------
+    standing : Standing or None
+        How its active set stood after the last round.
+    keep : callable or None
+        Told every round's news.
+    """
+
+    standing: Standing | None = None
+    keep: Keep | None = None
 
 
 class Checkpoint:

@@ -1,0 +1,281 @@
+"""A limit of time: what is left for rounds, who is begun, and what is said; every clock is a made-up one."""
+
+import gc
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+
+from gce import GCEClassifier, GCERegressor, turns
+from gce.basis import Forest, Neural, SymmetricTree, Tree, coded, compiled, descent
+from gce.callbacks import TimeLimit, Turn
+from gce.clock import Pace
+from gce.objectives import Linear
+from gce.streams import RoundStreams
+from gce.table.scaling import weighted_quantiles
+from gce.turns import Turns
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.fixture
+def hand(monkeypatch):
+    """A clock moved by hand, for all that looks at limits."""
+    made = Clock()
+    for module in ("gce.clock", "gce.callbacks", "gce.turns", "gce.basis.forest"):
+        monkeypatch.setattr(f"{module}.time", made)
+    return made
+
+
+def step(t, seconds=0.0):
+    return SimpleNamespace(t=t, seconds=seconds)
+
+
+def rows(n, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, 4))
+    return X, X[:, 0] + np.sin(3 * X[:, 1])
+
+
+def test_another_step_like_the_last_must_end_in_time(hand):
+    pace = Pace(110.0)
+    hand.now += 4
+    assert not pace.spent()
+    hand.now += 2
+    assert not pace.spent(after=1.9)
+    hand.now += 2.5
+    assert pace.spent()
+
+
+def test_what_comes_after_the_last_round_is_kept_from_the_rounds(hand):
+    limit = TimeLimit(10.0)
+    limit.reserve = 2.0
+    hand.now += 4
+    assert (limit.left, limit.spare) == (6.0, 4.0)
+    turn = limit.turn(2)
+    assert turn.end == hand.now + 2.0
+
+
+def test_a_turn_ends_before_a_round_that_would_end_too_late(hand):
+    turn = Turn(hand.now + 10)
+    for t in (1, 2, 3):
+        hand.now += 3
+        assert turn(step(t, 3.0)) == (t == 3)
+    assert turn.stopped
+
+
+def test_what_is_done_once_before_the_first_round_is_no_pace(hand):
+    turn = Turn(hand.now + 10)
+    hand.now += 8
+    assert not turn(step(1, seconds=0.5))
+    hand.now += 1.6
+    assert turn(step(2, seconds=2.1))
+
+
+def family(calls=100, hurry=None):
+    basis = SimpleNamespace(rushed=False, hurried=hurry or (lambda end: None))
+    return SimpleNamespace(calls=calls, method=SimpleNamespace(basis=basis))
+
+
+def unfinished(rounds=0):
+    return SimpleNamespace(rounds=rounds, goes_on=lambda max_iter, max_calls: True)
+
+
+def planned(costs, limit):
+    """Turns of families that take so many seconds at least."""
+    families = {name: family() for name in costs}
+    found = Turns(families, {name: unfinished() for name in costs}, 10, [limit])
+    found._costs.update(costs)
+    found._leave_out()
+    return found
+
+
+def test_a_family_that_cannot_end_in_its_share_is_not_begun(hand):
+    limit = TimeLimit(12.0)
+    found = planned({"tree": 1.0, "symmetric": 2.0, "forest": 9.0, "neural": 4.5}, limit)
+    # of four shares of 3 s the forest's is too short, of three of 4 s the networks' is
+    (turn,) = found.begin("tree")
+    assert turn.end == hand.now + 6.0
+    found._fits["tree"].rounds = 5
+    hand.now += 6
+    assert found.begin("symmetric")[0].end == hand.now + 6.0
+    assert found.begin("forest") is None
+    assert found.begin("neural") is None
+    assert limit.skipped == ["forest", "neural"]
+
+
+def test_what_one_family_leaves_goes_to_the_others(hand):
+    found = planned({"tree": 0.0, "symmetric": 0.0}, TimeLimit(10.0))
+    assert found.begin("tree")[0].end == hand.now + 5
+    found._fits["tree"].rounds = 1
+    hand.now += 1
+    assert found.begin("symmetric")[0].end == hand.now + 9
+
+
+def test_a_family_is_not_begun_where_the_one_before_it_took_too_long(hand):
+    limit = TimeLimit(10.0)
+    found = planned({"tree": 1.0, "symmetric": 3.0}, limit)
+    found.begin("tree")
+    found._fits["tree"].rounds = 1
+    hand.now += 8
+    assert found.begin("symmetric") is None
+    assert limit.skipped == ["symmetric"]
+
+
+def test_the_first_family_is_begun_however_late_it_is(hand):
+    limit = TimeLimit(1.0)
+    hand.now += 50
+    found = planned({"tree": 9.0, "symmetric": 9.0}, limit)
+    assert found.begin("tree")[0].left < 0
+
+
+@pytest.mark.parametrize(
+    ("cut", "skipped", "said"),
+    [
+        ([], [], ""),
+        (["neural"], [], "time_limit=2.5 ended the fit early: neural was cut short;"),
+        (["tree", "symmetric"], ["forest"], ": tree and symmetric were cut short and forest was not begun;"),
+        (["tree"], ["a", "b", "c"], ": tree was cut short and a, b and c were not begun;"),
+    ],
+)
+def test_words(hand, cut, skipped, said):
+    limit = TimeLimit(2.5)
+    limit.cut, limit.skipped = cut, skipped
+    assert said in limit.told
+    assert bool(said) == bool(limit.told)
+
+
+@pytest.mark.parametrize("kind", [GCERegressor, GCEClassifier])
+def test_a_limit_of_nothing_gives_a_model_and_one_warning(kind):
+    X, y = rows(300)
+    y = y > 0 if kind is GCEClassifier else y
+    with pytest.warns(ConvergenceWarning) as told:
+        model = kind(time_limit=1e-9, random_state=0).fit(X, y)
+    assert len(told) == 1
+    words = "tree was cut short and symmetric, forest and neural were not begun"
+    assert words in str(told[0].message)
+    assert told[0].filename == __file__
+    assert len(model.predict(X)) == 300
+    assert {entry["family"] for entry in model.history_} == {"tree", "all"}
+
+
+def test_a_fit_that_ends_by_itself_does_not_warn():
+    X, y = rows(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GCERegressor(time_limit=1e6, max_iter=3, cv=2, random_state=0).fit(X, y)
+
+
+def test_a_generous_limit_changes_nothing():
+    X, y = rows(400)
+    given = {"max_iter": 4, "cv": 2, "random_state": 0}
+    one, other = (GCERegressor(time_limit=limit, **given).fit(X, y) for limit in (None, 1e6))
+    assert np.array_equal(one.predict(X), other.predict(X))
+
+
+def test_one_family_alone_is_calibrated_by_the_scores_that_its_rounds_left():
+    X, y = rows(300)
+    given = {"basis": Tree(leaves=4), "max_iter": 5, "cv": 2, "random_state": 0}
+    one, other = (GCERegressor(time_limit=limit, **given).fit(X, y) for limit in (None, 1e6))
+    assert np.allclose(one.residuals_, other.residuals_, rtol=0, atol=1e-12)
+
+
+def test_families_are_rehearsed_on_few_rows_and_left_as_they_were(monkeypatch):
+    X, y = rows(300)
+    monkeypatch.setattr(turns, "_ENOUGH", 100)
+    seen = []
+    true = turns._shortest
+    monkeypatch.setattr(turns, "_shortest", lambda own: seen.append(len(own.problem.y)) or true(own))
+    given = {"basis": [Tree(leaves=4), SymmetricTree(), Forest(trees=3), Neural(hidden=3)], "max_iter": 3, "cv": 2}
+    plain = GCERegressor(random_state=0, **given).fit(X, y)
+    assert not seen
+    timed = GCERegressor(random_state=0, time_limit=1e6, **given).fit(X, y)
+    assert seen == [100] * 4
+    assert np.array_equal(plain.predict(X), timed.predict(X))
+
+
+def test_sparse_rows_are_rehearsed_too(monkeypatch):
+    X, y = rows(300)
+    monkeypatch.setattr(turns, "_ENOUGH", 100)
+    monkeypatch.setattr("gce.rows.WRITTEN_OUT", 0)
+    seen = []
+    true = turns._shortest
+    monkeypatch.setattr(turns, "_shortest", lambda own: seen.append(own.problem.X.shape) or true(own))
+    basis = Neural(hidden=2, max_epochs=2)
+    GCERegressor(basis=basis, max_iter=2, cv=2, time_limit=1e6, random_state=0).fit(csr_array(X), y)
+    assert seen == [(100, 4)]
+
+
+def test_rows_are_coded_once_for_all_classes_of_as_many_codes(monkeypatch):
+    X, y = rows(200)
+    made = []
+    true = coded.Coding.of
+    monkeypatch.setattr(coded.Coding, "of", lambda X, codes: made.append(codes) or true(X, codes))
+    basis = [Tree(leaves=4), SymmetricTree(), Forest(trees=2)]
+    GCERegressor(basis=basis, max_iter=2, cv=2, random_state=0).fit(X, y)
+    assert made == [256, 128]
+    gc.collect()
+    assert not any(len(known) == 200 for known in coded._CODINGS)
+
+
+def test_quantiles_of_even_weights_are_those_of_sorted_rows():
+    X = np.random.default_rng(0).normal(size=(501, 3)).round(1)
+    X[::7, 1] = np.nan
+    even, levels = np.full(501, 0.3), (0.25, 0.5, 0.75)
+    uneven = even.copy()
+    # too little to move anything, and no longer even
+    uneven[0] *= 1 + 1e-15
+    assert np.array_equal(weighted_quantiles(X, even, levels), weighted_quantiles(X, uneven, levels))
+
+
+def test_a_forest_has_as_many_trees_as_there_is_time_to_grow_and_ask(hand):
+    forest = Forest(trees=10)
+    forest.hurried(hand.now + 10)
+
+    def grow():
+        hand.now += 1
+        return "tree"
+
+    # a second to grow a tree and one to ask it about all rows: after five of both the time is over
+    grown = forest._grown_in_time([[grow] * 10], lambda trees: 1.0)
+    assert grown == [["tree"] * 5]
+    assert forest.rushed
+
+
+def test_networks_end_their_training_with_the_time(hand, monkeypatch):
+    n = 64
+    X, basis = torch.zeros(n, 3), Neural(hidden=2, batch_size=16, max_epochs=7)
+    objective = Linear(torch.ones(1, n, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
+    rng = RoundStreams(torch.Generator(), [torch.Generator()])
+    epochs = []
+    true = descent.row_orders
+
+    def orders(*given):
+        for order in true(*given):
+            hand.now += 2
+            epochs.append(1)
+            yield order
+
+    for module in (compiled, descent):
+        monkeypatch.setattr(module, "row_orders", orders)
+    basis.minimize(objective, X, rng=rng)
+    assert len(epochs) == 7
+    epochs.clear()
+    basis.hurried(hand.now + 5)
+    basis.minimize(objective, X, rng=rng)
+    # the third would end after six seconds
+    assert len(epochs) == 2
