@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gce import GCEClassifier, GCERegressor, turns
 from gce.basis import Forest, Neural, SymmetricTree, Tree, coded, compiled, descent
-from gce.callbacks import TimeLimit, Turn
+from gce.callbacks import FamilyTimeLimit, TimeLimit
 from gce.clock import Pace
 from gce.objectives import Linear
 from gce.streams import RoundStreams
@@ -66,12 +66,12 @@ def test_what_comes_after_the_last_round_is_kept_from_the_rounds(hand):
     limit.reserve = 2.0
     hand.now += 4
     assert (limit.left, limit.spare) == (6.0, 4.0)
-    turn = limit.turn(2)
+    turn = limit.share(2)
     assert turn.end == hand.now + 2.0
 
 
 def test_a_turn_ends_before_a_round_that_would_end_too_late(hand):
-    turn = Turn(hand.now + 10)
+    turn = FamilyTimeLimit(hand.now + 10)
     for t in (1, 2, 3):
         hand.now += 3
         assert turn(step(t, 3.0)) == (t == 3)
@@ -79,7 +79,7 @@ def test_a_turn_ends_before_a_round_that_would_end_too_late(hand):
 
 
 def test_what_is_done_once_before_the_first_round_is_no_pace(hand):
-    turn = Turn(hand.now + 10)
+    turn = FamilyTimeLimit(hand.now + 10)
     hand.now += 8
     assert not turn(step(1, seconds=0.5))
     hand.now += 1.6
