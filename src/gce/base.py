@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
 from gce import scoring as answers
@@ -21,7 +22,7 @@ from gce.hooks import FitTask, Support, with_callbacks
 from gce.losses import Loss
 from gce.members import Members, Rows, from_splits, splits_for, with_validation
 from gce.native import limited, torch_threads
-from gce.reading import Given, Reading
+from gce.reading import Given, Reading, counted_alike, measured, row_weights
 from gce.rows import Inputs, Matrix, SparseRows, for_training, on_device, stacked
 from gce.settings import (
     as_bound,
@@ -31,6 +32,7 @@ from gce.settings import (
     find_device,
     support_first,
     taken,
+    users_line,
 )
 from gce.streams import Streams
 from gce.table import Schema, Table, as_targets
@@ -129,6 +131,9 @@ class ConvexModel(Writing, Support, Reading):
         """Learn from rows that were held out what answers are worth."""
         raise NotImplementedError
 
+    def _calibrate_unseen(self, problem: Problem) -> None:
+        """Say what answers are worth where no row could be held out; nothing to say of numbers."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
@@ -184,7 +189,10 @@ class ConvexModel(Writing, Support, Reading):
             self._folds = list(members.names)
             problem, metric = self._problem(X, target, members, given.sample_weight is not None)
             way.learn(problem, metric, Streams(seed, members.names), task)
-            self._calibrate(self._held_out(problem, members.held_out_total))
+            unseen = self._held_out(problem, members.held_out_total)
+            self._calibrate(unseen)
+            if len(unseen.y) == 0:
+                self._calibrate_unseen(problem)
         task.end()
         way.after()
         return self
@@ -192,7 +200,7 @@ class ConvexModel(Writing, Support, Reading):
     def _take(self, given: Given, like: bool) -> tuple[Schema, Rows]:
         """Rows of positive weight, coded: like those of the last fit, or as the first thing of a new one."""
         sheet, y = self._read_both(as_numpy(given.X), as_targets(as_numpy(given.y)), reset=not like)
-        weight = _check_sample_weight(as_numpy(given.sample_weight), y, dtype=np.float64, ensure_non_negative=True)
+        weight = row_weights(given.sample_weight, y)
         kept = np.flatnonzero(weight)
         if len(kept) == 0:
             raise ValueError("all sample weights are zero: there is no row to fit")
@@ -202,8 +210,10 @@ class ConvexModel(Writing, Support, Reading):
             for name in ("ensemble_", "_fit", "gap_", "_joint", "_guests"):
                 self.__dict__.pop(name, None)
         schema = self.table_.schema if like else Schema.learn(sheet, weight, self.categorical_features)
+        if not like and schema.lost is not None:
+            warnings.warn(schema.lost, UserWarning, stacklevel=users_line())
         X, (target, codes) = schema.code(sheet), self._encode_like(y[kept]) if like else self._encode_y(y[kept])
-        weight = weight * self._factors(target, weight)
+        weight = counted_alike(measured(weight * self._factors(target, weight)))
         return schema, Rows(X, target, codes, weight, kept, self._check_groups(given.groups, len(y), kept), len(y))
 
     def _check_table(self) -> None:
@@ -233,9 +243,8 @@ class ConvexModel(Writing, Support, Reading):
         """Rows to judge by, coded, with targets ``(n, k)`` and weights ``(n,)``; they need not have all classes."""
         X, y = schema.code(self._read(X)), as_targets(as_numpy(y))
         check_consistent_length(X, y)
-        weight = _check_sample_weight(as_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
-        target = self._encode_y_val(np.asarray(y))
-        return X, target, weight * self._factors(target, weight)
+        weight, target = row_weights(sample_weight, X), self._encode_y_val(np.asarray(y))
+        return X, target, measured(weight * self._factors(target, weight))
 
     def _members(
         self, rows: Rows, seed: int, validation: tuple[Matrix, Array, Array] | None

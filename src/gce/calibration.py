@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 #: Temperatures that are looked at, and the least relative gain of log-loss that is worth one.
 _COLDEST, _HOTTEST, _WORTH = 0.1, 10.0, 1e-6
+#: Scores that no row has contradicted reach the bound.
+_HOTTEST_LONELY = 100.0
 #: Residuals that are kept of each output.
 _KEPT = 10_001
 
@@ -48,16 +50,32 @@ def best_temperature(loss: Loss, rows: HeldOut) -> float:
     """The temperature that makes the held-out loss of ``pred / temperature`` least; 1 where none lowers it.
 
     Targets are hedged as those of as many rows as their weights sum to, so that weighted rows equal repeated ones;
-    weights that were scaled to sum to less count as their effective number. The loss is convex in ``1 / temperature``:
-    a search on a bounded interval finds its least value.
+    weights that were scaled to sum to less count as their effective number. Rows that are all of one class may ask for
+    less certainty, not for more: any score in favour of that class would be right about them.
     """
-    share = rows.weight / rows.weight.sum()
     y = hedged(rows.y, max(float(rows.weight.sum()), effective_rows(rows.weight.cpu().numpy())))
+    found = _least(loss, HeldOut(rows.pred, y, rows.weight), _HOTTEST)
+    return max(found, 1.0) if bool((rows.y == rows.y[0]).all()) else found
+
+
+def lonely_temperature(loss: Loss, rows: HeldOut) -> float:
+    """The temperature of a model that learned from one row of each class, its ``rows``, and could hold out none.
+
+    That it tells these rows right is no evidence. What is known is Laplace's rule of succession: of ``c`` classes the
+    one that was seen once has a chance of ``2 / (c + 1)``, and the others share the rest.
+    """
+    y = hedged(rows.y, 1 / max(rows.y.shape[1], 2))
+    return _least(loss, HeldOut(rows.pred, y, rows.weight), _HOTTEST_LONELY)
+
+
+def _least(loss: Loss, rows: HeldOut, hottest: float) -> float:
+    """The temperature of the least loss: convex in ``1 / temperature``, so that a search on an interval finds it."""
+    share, y = rows.weight / rows.weight.sum(), rows.y
 
     def risk(inverse: float) -> float:
         return float(share @ loss.value(rows.pred * inverse, y))
 
-    found = minimize_scalar(risk, bounds=(1 / _HOTTEST, 1 / _COLDEST), method="bounded", options={"xatol": 1e-6})
+    found = minimize_scalar(risk, bounds=(1 / hottest, 1 / _COLDEST), method="bounded", options={"xatol": 1e-6})
     plain = risk(1.0)
     return 1 / float(found.x) if found.fun < plain - _WORTH * abs(plain) else 1.0
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from inspect import Signature, signature
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from gce.base import Array, ConvexModel
-from gce.calibration import HeldOut, best_temperature, residual_range, spread_residuals
+from gce.calibration import HeldOut, best_temperature, lonely_temperature, residual_range, spread_residuals
+from gce.fitting import Problem
 from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss
 from gce.members import Rows
+from gce.reading import measured
 from gce.scoring import class_codes, scores
 from gce.settings import check_number, look_up, users_line
-from gce.table import Schema, check_labels, one_hot
+from gce.table import Schema, check_labels, check_magnitude, check_numbers, check_spread, one_hot
 
 
 class Regression(RegressorMixin, ConvexModel):
@@ -34,7 +38,9 @@ class Regression(RegressorMixin, ConvexModel):
 
     def _encode_y(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
         self._one_dimensional = y.ndim == 1
-        return self._encode_y_val(y), None
+        target = self._encode_y_val(y)
+        check_spread(target)
+        return target, None
 
     def _encode_like(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
         target = self._encode_y_val(y)
@@ -43,9 +49,11 @@ class Regression(RegressorMixin, ConvexModel):
         return self._encode_y(y)
 
     def _encode_y_val(self, y: Any) -> Array:
+        check_numbers(y)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         if y.ndim > 2:
             raise ValueError(f"y must be of shape (n,) or (n, k), got {y.shape}")
+        check_magnitude(y)
         return y[:, None] if y.ndim == 1 else y
 
     def _decode(self, target: Array) -> NDArray[Any]:
@@ -195,13 +203,16 @@ class Classification(ClassifierMixin, ConvexModel):
             total = np.bincount(codes, weight, minlength=len(self.classes_))
             return np.where(total > 0, total.sum() / (len(self.classes_) * np.where(total > 0, total, 1.0)), 1.0)
         assert self.class_weight is not None
-        unknown = [label for label in self.class_weight if label not in self.classes_]
+        known = self.classes_.tolist()
+        unknown = [label for label in self.class_weight if label not in set(known)]
         if unknown:
-            raise ValueError(f"class_weight names {unknown}, which are not among the classes {self.classes_.tolist()}")
-        factors = np.array([self.class_weight.get(label, 1.0) for label in self.classes_.tolist()], dtype=np.float64)
-        if not (np.isfinite(factors) & (factors > 0)).all():
-            raise ValueError(f"class weights must be positive numbers, got {self.class_weight!r}")
-        return factors
+            raise ValueError(f"class_weight names {unknown}, which are not among the classes {known}")
+        for label, factor in self.class_weight.items():
+            number = isinstance(factor, Real) and not isinstance(factor, bool)
+            if not number or not 0 < factor <= sys.float_info.max:
+                raise ValueError(f"class weights must be positive numbers, got {factor!r} for {label!r}")
+        factors = [float(self.class_weight.get(label, 1.0)) for label in known]
+        return measured(np.array(factors), "class weights")
 
     def _start(self, schema: Schema, rows: Rows, seed: int) -> None:
         super()._start(schema, rows, seed)
@@ -213,6 +224,12 @@ class Classification(ClassifierMixin, ConvexModel):
             self.temperature_ = best_temperature(self.loss_, rows) if known else 1.0
         else:
             self.temperature_ = float(self.temperature)
+
+    def _calibrate_unseen(self, problem: Problem) -> None:
+        lonely = len(problem.y) == len(self.classes_)
+        if lonely and self.temperature == "auto" and isinstance(self.loss_, Logistic | CrossEntropy):
+            rows = HeldOut(self.ensemble_(problem.X), problem.y, problem.train[0])
+            self.temperature_ = lonely_temperature(self.loss_, rows)
 
     def _check_table(self) -> None:
         super()._check_table()

@@ -46,7 +46,10 @@ def _file(path: str, meta: dict[str, Any], tensors: dict[str, Any]) -> dict[str,
 
 
 def _contents(model: Any) -> dict[str, Any]:
-    columns = [{"name": c.name, "kind": c.kind, "levels": list(c.levels)} for c in model.table_.columns]
+    columns = [
+        {"name": c.name, "kind": c.kind, "levels": list(c.levels), "distinct": c.distinct, "lost": c.lost}
+        for c in model.table_.columns
+    ]
     weights = model.ensemble_.weights
     return {
         "estimator": type(model).__name__,
@@ -124,7 +127,10 @@ def _columns(columns: list[dict[str, Any]]) -> Table:
     for head in ("column", "kind", "levels"):
         table.add_column(head, overflow="fold")
     for column in columns:
-        table.add_row(escape(column["name"]), column["kind"], escape(_listed(column["levels"])))
+        levels = _listed(column["levels"])
+        if column["lost"] is not None:
+            levels = f"{column['lost']}: {levels}" if levels else column["lost"]
+        table.add_row(escape(column["name"]), column["kind"], escape(levels))
     return table
 
 

@@ -43,6 +43,9 @@ def _line(trial: Trial, j: int) -> list[str]:
     missing, words, picture = _levels(trial.sheet.columns[j]) if kind == "category" else _numbers(column)
     if kind == "boolean":
         words = f"true {percent(float(np.nanmean(column)))}" if missing < 1 else NOTHING
+    lost = trial.model.table_.columns[j].lost
+    if lost is not None:
+        words += f" (in the fit {lost})"
     # a category without a code of its own
     unseen = float((column == -1).mean()) if kind == "category" else 0.0
     shares = [percent(share) if share else "" for share in (missing, unseen)]

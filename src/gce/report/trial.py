@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
 from gce.losses import CrossEntropy, Logistic, LogMixture, Loss, Power, PseudoHuber, Quantile, Squared
 from gce.plotting.readings import Course, Shares, course, shares
+from gce.reading import row_weights
 from gce.rows import SparseRows
 from gce.scoring import class_codes
 from gce.settings import as_numpy
@@ -152,7 +153,7 @@ def counted_rows(X: Any, y: NDArray[Any], sample_weight: ArrayLike | None) -> tu
     """Rows, targets and weights without the rows of weight 0."""
     if sample_weight is None:
         return X, y, None
-    weight = _check_sample_weight(as_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
+    weight = row_weights(sample_weight, y)
     kept = np.flatnonzero(weight)
     if len(kept) == 0:
         raise ValueError("all sample weights are zero: there is no row to report on")

@@ -19,10 +19,11 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from gce.losses import Loss
 from gce.members import Split
+from gce.reading import row_weights
 from gce.responses import Array, Response
 from gce.settings import as_numpy, check_number, draw_seed
 from gce.stacking.checks import check_fittable, check_prefit, is_dropped, models_of, named
@@ -209,7 +210,7 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
         return cross_fit(question, members, rows, splits, self.n_jobs, self.verbose, float(self.fold_share))
 
     def _check_weight(self, sample_weight: Any, y: NDArray[Any]) -> Array:
-        weight = _check_sample_weight(as_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
+        weight = row_weights(sample_weight, y)
         if not weight.any():
             raise ValueError("all sample weights are zero: there is no row to fit")
         return weight

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from gce.base import ConvexModel
@@ -23,7 +23,7 @@ from gce.fitting import Problem
 from gce.losses import Squared
 from gce.members import Members, counted
 from gce.native import limited, torch_threads
-from gce.reading import Given
+from gce.reading import Given, row_weights
 from gce.responses import Numbers, Response, Scores
 from gce.rows import Matrix
 from gce.settings import as_numpy, support_first
@@ -124,7 +124,7 @@ class Composed(ConvexModel):
         if given.groups is not None or given.X_val is not None:
             raise ValueError("a model that imitates another holds out no rows: leave out groups, X_val and y_val")
         X, answers = self._checked(given.X), self._scores(given.X).cpu().numpy()
-        weight = _check_sample_weight(as_numpy(given.sample_weight), X, dtype=np.float64, ensure_non_negative=True)
+        weight = row_weights(given.sample_weight, X)
         if not weight.any():
             raise ValueError("all sample weights are zero: there is no row to find weights on")
         problem, members, order = self._one_problem(X, answers, weight, np.zeros_like(weight))

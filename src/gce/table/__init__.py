@@ -2,9 +2,9 @@
 
 from gce.table.scaling import Standardizer
 from gce.table.schema import Column, Schema
-from gce.table.sheet import Sheet, is_tabular, read
+from gce.table.sheet import Sheet, by_name, is_tabular, read, unmasked
 from gce.table.table import Table
-from gce.table.targets import as_targets, check_labels, one_hot
+from gce.table.targets import as_targets, check_labels, check_magnitude, check_numbers, check_spread, one_hot
 
 __all__ = [
     "Column",
@@ -13,8 +13,13 @@ __all__ = [
     "Standardizer",
     "Table",
     "as_targets",
+    "by_name",
     "check_labels",
+    "check_magnitude",
+    "check_numbers",
+    "check_spread",
     "is_tabular",
     "one_hot",
     "read",
+    "unmasked",
 ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +26,10 @@ _ROWS_AT_ONCE = 512
 _NUMBERS_AT_ONCE = 1 << 22
 #: From the first to the third quartile of a normal distribution of spread 1.
 _QUARTILES = 1.3489795
+#: Squares of numbers beyond these may overflow, or vanish: they are measured in other units first.
+_SMALL, _LARGE = 1e-100, 1e100
+#: A spread that is no more has no reciprocal.
+_LEAST_SPREAD = 1e-300
 
 
 @dataclass(frozen=True)
@@ -55,24 +60,39 @@ class Standardizer:
         (pixels, answers on one scale) then keep their relative spread, where their own would make the rarest pixel as
         loud as the most telling one. ``"auto"`` is common where many columns look measured in one unit, else robust.
         """
-        mean, spread = _moments(X, weight)
-        varies = spread > 1e-9 * np.abs(mean)  # less is rounding, whatever the unit
-        many = int(varies.sum()) >= MANY_COLUMNS
-        if varies.any() and (scale == "common" or (scale == "auto" and many and share_a_unit(_ranges(X, varies)))):
-            return cls(mean, np.full_like(mean, np.sqrt(np.square(spread[varies]).mean())), clip)
-        spread = np.where(varies, spread, 1.0)
+        low, high = _ends(X)
+        unit = _units(np.fmax(np.fmax(high, -low), 0.0))
+        mean, spread = _moments(_measured(X, unit), weight)
+        # less is rounding, whatever the unit, and of numbers below the normal ones no factor could be told
+        varies = (spread > 1e-9 * np.abs(mean)) & (spread * unit > _LEAST_SPREAD)
+        own = np.where(varies, spread * unit, 1.0)
+        # halves: the whole range may be more than float64 holds
+        alike = scale == "auto" and varies.any() and share_a_unit(high[varies] / 2 - low[varies] / 2)
+        if alike or (scale == "common" and varies.any()):
+            top = _units(own[varies].max())
+            return cls(mean * unit, np.full_like(mean, top * np.sqrt(np.square(own[varies] / top).mean())), clip)
         if scale == "each":
-            return cls(mean, spread, clip)
+            return cls(mean * unit, own, clip)
         low, middle, high = weighted_quantiles(X, weight, (0.25, 0.5, 0.75))
-        width = (high - low) / _QUARTILES
-        narrower = varies & (width > 1e-9 * spread) & (width < spread)
-        return cls(np.where(narrower, middle, mean), np.where(narrower, width, spread), clip)
+        half = (high / 2 - low / 2) / _QUARTILES
+        # a few extreme values must not hide the bulk, whatever they are beside it
+        rounding = 1e-9 * np.where(unit == 1, own, np.abs(middle))
+        narrower = varies & (half > np.maximum(rounding, _LEAST_SPREAD) / 2) & (half < own / 2)
+        return cls(np.where(narrower, middle, mean * unit), 2 * np.where(narrower, half, own / 2), clip)
+
+    def farthest(self, X: Matrix) -> tuple[Array, Array]:
+        """Of each column the value that lies farthest from its mean, and how many times its scale; ``(d,)`` each."""
+        low, high = _ends(X)
+        value = np.where(high / 2 - self.mean / 2 > self.mean / 2 - low / 2, high, low)
+        with np.errstate(over="ignore"):
+            return value, np.abs(value - self.mean) / self.scale
 
     def transform_sparse(self, X: SparseRows) -> SparseRows:
         """Scale sparse rows ``(n, d)`` as dense ones are: what a zero becomes is every column's centre."""
         own, factor = X.matrix, 1 / self.scale
         zero, j = self._squeezed(-self.mean * factor), own.indices
-        values = self._squeezed((own.data - self.mean[j]) * factor[j]) - zero[j]
+        with np.errstate(over="ignore"):  # what overflows is drawn in
+            values = self._squeezed((own.data - self.mean[j]) * factor[j]) - zero[j]
         return SparseRows(csr_array((values, j, own.indptr), shape=own.shape), torch.from_numpy(zero))
 
     def transform(self, X: Array) -> Array:
@@ -84,7 +104,8 @@ class Standardizer:
         if rowwise is None or np.isinf(self.clip):
             for first in range(0, len(X), _ROWS_AT_ONCE):
                 rows = slice(first, first + _ROWS_AT_ONCE)
-                out[rows] = self._squeezed((X[rows] - self.mean) * factor)
+                with np.errstate(over="ignore"):  # what overflows is drawn in
+                    out[rows] = self._squeezed((X[rows] - self.mean) * factor)
             return out
         threads = min(native.threads(), 1 + 8 * X.size // native.WORTH_A_THREAD)
         ends = [len(X) * i // threads for i in range(threads + 1)]
@@ -100,6 +121,34 @@ class Standardizer:
         # squares, not a power: numpy's powers may differ between the middle and the end of an array
         r = np.square(z / self.clip)
         return np.clip(z / np.sqrt(np.sqrt(1 + r * r)), -self.clip, self.clip)
+
+
+def _units(largest: Any) -> Array:
+    """A unit for columns by their largest absolute values, ``(d,)``: 1, or a power of two near an extreme one.
+
+    Dividing by a power of two is exact.
+    """
+    extreme = (largest > _LARGE) | ((largest > 0) & (largest < _SMALL))
+    return np.where(extreme, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0)
+
+
+def _ends(X: Matrix) -> tuple[Array, Array]:
+    """The least and the greatest value of each column, ``(d,)`` each; NaN where all are gaps."""
+    if isinstance(X, SparseRows):
+        low, high = (np.asarray(part.toarray(), dtype=np.float64) for part in (X.matrix.min(0), X.matrix.max(0)))
+    else:
+        low, high = (end.reduce(X, axis=0, dtype=np.float64, initial=np.nan) for end in (np.fmin, np.fmax))
+    return low, high
+
+
+def _measured(X: Matrix, unit: Array) -> Matrix:
+    """Rows ``(n, d)`` in units ``(d,)``: themselves where all of these are 1."""
+    if (unit == 1).all():
+        return X
+    if isinstance(X, SparseRows):
+        own = X.matrix
+        return replace(X, matrix=csr_array((own.data / unit[own.indices], own.indices, own.indptr), shape=own.shape))
+    return X / unit
 
 
 def share_a_unit(width: Array) -> bool:
@@ -177,12 +226,3 @@ def _sparse_quantiles(X: SparseRows, weight: Array, levels: Sequence[float]) -> 
     for some in np.array_split(full, 1 + len(full) * len(X) // _NUMBERS_AT_ONCE):
         found[:, some] = weighted_quantiles(by_column[:, some].toarray(), weight, levels)
     return found
-
-
-def _ranges(X: Matrix, chosen: NDArray[np.bool_]) -> Array:
-    """Greatest less least value of the chosen columns."""
-    if isinstance(X, SparseRows):
-        highest, lowest = (part.toarray()[chosen] for part in (X.matrix.max(axis=0), X.matrix.min(axis=0)))
-    else:
-        highest, lowest = np.nanmax(X[:, chosen], axis=0), np.nanmin(X[:, chosen], axis=0)
-    return np.asarray(highest - lowest, dtype=np.float64)

@@ -19,6 +19,8 @@ Level = str | int | float | bool
 OTHER = -1
 #: Levels of a column that get a code, and the least share of all rows each of them must have.
 MOST_LEVELS, LEAST_SHARE = 256, 1 / 1000
+#: The share of rows without a code from which on a column is said to be lost.
+MOST_OTHERS = 0.5
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,28 @@ class Column:
     kind : {"number", "boolean", "category"}
     levels : tuple
         Of a category: the values with a code, which is their place; all others share the code -1.
+    distinct : int or None
+        How many values a category had in the fit; None of other kinds, and where a file does not say.
+    others : float or None
+        The share of rows of the fit whose value has no code.
     """
 
     name: str
     kind: Kind
     levels: tuple[Level, ...] = ()
+    distinct: int | None = None
+    others: float | None = None
+
+    @property
+    def lost(self) -> str | None:
+        """How much of a category is not read, in words: where all of it is, or the values of most rows."""
+        if self.distinct is None or self.others is None:
+            return None
+        if not self.levels and self.distinct > 1:
+            return f"{self.distinct:,} levels, none of them frequent: not read at all"
+        if self.others <= MOST_OTHERS:
+            return None
+        return f"{self.distinct:,} levels, {len(self.levels):,} of them read: {self.others:.0%} of rows have another"
 
     def code(self, kind: Kind, column: Array | Values) -> Array:
         """A column as numbers ``(n,)``: itself, or codes; NaN where it is missing."""
@@ -90,7 +109,7 @@ class Schema:
         share = weight / weight.sum()
         return cls(
             tuple(
-                Column(name, "category", _levels(column, share))
+                _category(name, column, share)
                 if kind == "category" or (j in chosen and kind != "boolean")
                 else Column(name, kind)
                 for j, (name, kind, column) in enumerate(zip(sheet.names, sheet.kinds, sheet.columns, strict=True))
@@ -105,6 +124,18 @@ class Schema:
             raise ValueError("the model was fitted on categories, which sparse rows cannot hold: give X.toarray()")
         parts = zip(self.columns, sheet.kinds, sheet.columns, strict=True)
         return np.column_stack([column.code(kind, values) for column, kind, values in parts])
+
+    @property
+    def lost(self) -> str | None:
+        """A sentence about the columns with so many levels that most rows have one without a code, if there are any."""
+        lost = [f"{column.name!r} ({column.lost})" for column in self.columns if column.lost is not None]
+        if not lost:
+            return None
+        shown = "; ".join(lost[:10]) + (f"; and {len(lost) - 10:,} more columns" if len(lost) > 10 else "")
+        return (
+            f"levels of a column must have {LEAST_SHARE:.1%} of the rows to be read, rarer ones count as one: {shown}. "
+            "Make numbers of such columns first, for instance with scikit-learn's TargetEncoder"
+        )
 
     def of_kind(self, *kinds: Kind) -> NDArray[np.intp]:
         """Where the columns of some kinds stand."""
@@ -169,11 +200,13 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
 
 
-def _levels(column: Array | Values, share: Array) -> tuple[Level, ...]:
-    """The levels that get a code: the most frequent ones, in their natural order."""
+def _category(name: str, column: Array | Values, share: Array) -> Column:
+    """A category, whose most frequent levels get a code, in their natural order."""
     total: dict[Level, float] = {}
     for value, part in zip(column.tolist(), share.tolist(), strict=True):
         if value is not None and value == value:
             total[value] = total.get(value, 0.0) + part
     frequent = sorted(total, key=lambda level: (-round(total[level], 12), level))[:MOST_LEVELS]
-    return tuple(sorted(level for level in frequent if total[level] >= LEAST_SHARE * (1 - 1e-9)))
+    levels = tuple(sorted(level for level in frequent if total[level] >= LEAST_SHARE * (1 - 1e-9)))
+    others = sum(part for level, part in total.items() if level not in set(levels))
+    return Column(name, "category", levels, len(total), round(min(float(others), 1.0), 6))

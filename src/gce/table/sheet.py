@@ -6,6 +6,7 @@ Frames come in through narwhals, so that pandas, polars and pyarrow are all read
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -20,7 +21,9 @@ Array = NDArray[np.float64]
 Values = NDArray[np.object_]
 Kind = Literal["number", "boolean", "category"]
 
-_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_FLOATS = {float, np.float64, np.float32, np.float16}
+#: Types of dates and times.
+DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,45 @@ def read(X: Any) -> Sheet:
     if all(kind == "number" for kind in sheet.kinds):
         return Sheet.of_numbers(np.column_stack(sheet.columns).astype(np.float64), sheet.names)
     return sheet
+
+
+def unmasked(X: Any) -> Any:
+    """A masked array with gaps in place of what is masked; anything else as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    if X.dtype.kind in "fiub":
+        return np.ma.filled(X.astype(np.float64), np.nan)
+    held = np.array(X.data, dtype=object)
+    held[np.ma.getmaskarray(X)] = None
+    return held
+
+
+def by_name(X: Any, names: Sequence[str] | None) -> Any:
+    """The columns of a fit in its order, out of a frame that has them all; anything else as it is.
+
+    Which columns are missing is left to scikit-learn to say; a frame that has a name twice is refused.
+    """
+    if not is_frame(X):
+        return X
+    _refuse_repeated(X)
+    if names is None:
+        return X
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True)
+    known = list(frame.columns)
+    listed = list(names)
+    return X if known == listed or not set(listed) <= set(known) else frame.select(listed).to_native()
+
+
+def _refuse_repeated(X: Any) -> None:
+    """Refuse a frame that has a column's name twice."""
+    named = X.column_names if hasattr(X, "column_names") else X.columns
+    repeated = [str(name) for name, count in Counter(map(str, named)).items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"X has more than one column named {', '.join(map(repr, repeated))}: give each column a name of its own"
+        )
 
 
 def _of_frame(X: Any) -> Sheet:
@@ -208,7 +250,7 @@ def _group(name: str, value: Any) -> str:
         return "text"
     if isinstance(value, bool | np.bool_):
         return "boolean"
-    if isinstance(value, _DATES):
+    if isinstance(value, DATES):
         raise _date_refused(name, type(value).__name__)
     if isinstance(value, Real | np.number) or type(value).__name__ == "Decimal":
         return "number"
@@ -234,7 +276,19 @@ def is_missing(value: Any) -> bool:
 
 def _only_numbers(held: Values) -> bool:
     kinds = set(map(type, held.ravel())) - {type(None)}
-    return all(issubclass(kind, Real | np.number) and not issubclass(kind, bool) for kind in kinds)
+    if not all(issubclass(kind, Real | np.number) and not issubclass(kind, bool) for kind in kinds):
+        return False
+    # what no float can be is named with its column
+    return not any(_beyond(value) for value in held.ravel()) if kinds - _FLOATS else True
+
+
+def _beyond(value: Any) -> bool:
+    """Whether a number is too large to be a float."""
+    try:
+        float(0 if value is None else value)
+    except OverflowError:
+        return True
+    return False
 
 
 def _date_refused(name: str, dtype: Any) -> TypeError:

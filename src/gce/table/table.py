@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gce.rows import Matrix
+from gce.rows import Matrix, SparseRows
 from gce.table.encoder import Encoder
 from gce.table.scaling import Standardizer
 from gce.table.schema import Column, Schema
 from gce.table.sheet import Kind, Sheet
 
 Array = NDArray[np.float64]
+
+#: How many times its spread a number may lie from its column's centre where far ones are not drawn in: squares of
+#: inputs must be numbers in float32.
+FARTHEST = 1e15
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +52,24 @@ class Table:
 
     def transform(self, X: Matrix) -> Matrix:
         """Coded rows ``(n, d)`` as inputs ``(n, width)``."""
+        if np.isinf(self.encoder.scaling.clip):
+            self._check_reach(X)
         return self.encoder.transform(X)
+
+    def _check_reach(self, X: Matrix) -> None:
+        """Refuse numbers that nothing draws in and no network can compute with."""
+        numbers = self.encoder.numbers
+        if len(X) == 0 or len(numbers) == 0:
+            return
+        value, spreads = self.encoder.scaling.farthest(X if isinstance(X, SparseRows) else X[:, numbers])
+        far = np.flatnonzero(spreads > FARTHEST)
+        if len(far):
+            j = far[0]
+            raise ValueError(
+                f"column {self.columns[numbers[j]].name!r} holds {value[j]:.6g}, {spreads[j]:.2g} times its spread "
+                f"from its centre, and clip=None leaves that as it is: at most {FARTHEST:.0e} times can be computed "
+                "with; give clip a number, or leave such values out"
+            )
 
     def get_feature_names_out(self) -> list[str]:
         """A name for each input: the column's, with ``=level`` or ``is missing`` for flags."""
@@ -76,14 +97,18 @@ class Table:
         """Everything in it, as JSON values and arrays."""
         own, scaling = self.encoder, self.encoder.scaling
         clip = scaling.clip if np.isfinite(scaling.clip) else None
-        meta = {"columns": [asdict(column) for column in self.columns], "clip": clip}
+        columns = [{name: part for name, part in asdict(own).items() if part is not None} for own in self.columns]
+        meta = {"columns": columns, "clip": clip}
         arrays = {name: getattr(own, name) for name in ("numbers", "flagged", "codes", "on", "off")}
         return meta, {**arrays, "mean": scaling.mean, "scale": scaling.scale}
 
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Table:
         """A table from its state; what does not fit together is refused."""
-        columns = tuple(Column(c["name"], c["kind"], tuple(c["levels"])) for c in meta["columns"])
+        known = ("distinct", "others")
+        columns = tuple(
+            Column(c["name"], c["kind"], tuple(c["levels"]), *(c.get(name) for name in known)) for c in meta["columns"]
+        )
         scaling = Standardizer(arrays["mean"], arrays["scale"], np.inf if meta["clip"] is None else float(meta["clip"]))
         encoder = Encoder(arrays["numbers"], scaling, arrays["flagged"], arrays["codes"], arrays["on"], arrays["off"])
         table = cls(Schema(columns), encoder)
@@ -102,6 +127,7 @@ class Table:
             and all(bool(np.isfinite(part).all()) for part in (scaling.mean, scaling.scale, own.on, own.off))
             and bool((scaling.scale > 0).all() and scaling.clip > 0)
         )
+        sound = sound and all(_counted(column) for column in self.columns)
         if not sound or any(self._beyond(j, code) for j, code in zip(places, own.codes, strict=True)):
             raise ValueError("the table's parts do not fit together")
 
@@ -119,3 +145,11 @@ class Table:
         parts = ", ".join(f"{number} {word}" for number, word in named if number)
         gaps = int(np.isnan(self.encoder.codes).sum())
         return f"<Table: {len(self.columns)} columns ({parts}; {gaps} with gaps) as {self.width} inputs>"
+
+
+def _counted(column: Column) -> bool:
+    """Whether what is said of a column's levels can be; older files say nothing."""
+    if column.distinct is None or column.others is None:
+        return column.distinct is column.others is None
+    whole = type(column.distinct) is int and len(column.levels) <= column.distinct < 2**53
+    return column.kind == "category" and whole and type(column.others) is float and 0 <= column.others <= 1
