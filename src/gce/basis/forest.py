@@ -40,6 +40,8 @@ def scattering() -> ModuleType:
 DOUBT = 0.01
 #: Rows by which it is found out how long it takes to ask a tree about all of them.
 _ROWS_TRIED = 8192
+#: How many times the spread of targets their offset is, from where on leaves are measured from it.
+FAR = 64.0
 
 
 class Forest(Coded):
@@ -77,7 +79,8 @@ class Forest(Coded):
             raise ValueError("a Forest learns from targets: use algorithm='nonlinear', or 'auto'")
         risk, seen = objective.risk, self.coded(X)
         link = _link(risk.loss)
-        y = risk.y.cpu().numpy()
+        centre = _centre(risk.y, risk.offset) if link == "identity" else torch.zeros_like(risk.offset)
+        y = (risk.y - centre).cpu().numpy()
         tries, each = self._tries(len(seen.codes), link), []
         for m, generator in enumerate(rng.members):
             weight, unit = risk.weight[m].cpu().numpy(), float(risk.unit[m])
@@ -85,14 +88,14 @@ class Forest(Coded):
             seeds = torch.randint(2**62, (self.trees,), generator=generator).tolist()
             own = weight[rows] / unit, np.ascontiguousarray(y[rows])
             each.append([partial(_grown, seen, rows, *own, tries, self.least, seed) for seed in seeds])
-        offset, reach = risk.offset.cpu(), objective.bound.cpu()
+        offset, reach = (risk.offset - centre).cpu(), objective.bound.cpu()
         if link != "identity":
             # the farthest a score can be from the offset
             farthest = offset.abs() + abs(math.log(DOUBT)) + offset.exp().sum().log().abs() + 1
             reach = torch.minimum(farthest, reach)
 
         def planted(grown: Sequence[Sequence[Grown]]) -> ForestAtoms:
-            grove = Grove.of([tree for own in grown for tree in own], torch.float32)
+            grove = Grove.of([tree for own in grown for tree in own], _precision(y))
             return ForestAtoms(grove, offset, reach, len(grown[0]), link).to(objective.bound.device)
 
         return planted(self._grown_in_time(each, lambda grown: _seconds(planted(grown), seen.X)))
@@ -144,6 +147,19 @@ def _link(loss: Loss) -> Link:
     return "log" if isinstance(loss, CrossEntropy) else "identity"
 
 
+def _centre(y: Tensor, offset: Tensor) -> Tensor:
+    """What leaves measure targets ``(n, k)`` from, ``(k,)``: 0, or the offset of targets that lie far from 0 for their
+    spread, whose differences would be lost in float32 and in sums of squares.
+    """
+    return torch.where(offset.abs() > FAR * (y - offset).abs().amax(0), offset, 0.0)
+
+
+def _precision(y: NDArray[np.float64]) -> torch.dtype:
+    """What means of targets ``(n, k)`` are kept in: float32 where it holds such numbers."""
+    largest = np.abs(y).max(0)
+    return torch.float32 if ((largest == 0) | ((largest > 1e-30) & (largest < 1e30))).all() else torch.float64
+
+
 def _grown(
     seen: Rows,
     rows: NDArray[np.uint32],
@@ -167,8 +183,10 @@ class ForestAtoms(Planted):
     Parameters
     ----------
     grove : Grove
-        Of leaves with means of targets, ``(nodes, k)``.
-    offset, bound : Tensor of shape (k,)
+        Of leaves with means of targets, ``(nodes, k)``; of numbers far from 0 measured from the ensemble's offset.
+    offset : Tensor of shape (k,)
+        The ensemble's, or 0 where leaves are measured from that.
+    bound : Tensor of shape (k,)
     trees : int
         Of each atom.
     link : {"identity", "logit", "log"}
@@ -195,8 +213,11 @@ class ForestAtoms(Planted):
     @classmethod
     def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> ForestAtoms:
         k, trees, link = len(bound), parts.integer("trees", 1), parts.choice("link", get_args(Link))
-        grove = Grove.restored(parts.within("grove"), inputs, k, torch.float32)
         own, offset = parts.finite("bound", k), parts.finite("offset", k)
+        stored = parts.within("grove")
+        value = stored.tensors.get("value")
+        precise = link == "identity" and value is not None and value.dtype == torch.float64
+        grove = Grove.restored(stored, inputs, k, torch.float64 if precise else torch.float32)
         if len(grove) % trees:
             raise ValueError(f"{len(grove)} trees are no forests of {trees}")
         if not within(own, bound):
@@ -211,7 +232,14 @@ class ForestAtoms(Planted):
 
     @property
     def form(self) -> tuple[object, ...]:
-        return type(self), self.trees, self.link, *self.offset.tolist(), *self.bound.tolist()
+        return (
+            type(self),
+            self.trees,
+            self.link,
+            self.get_buffer("value").dtype,
+            *self.offset.tolist(),
+            *self.bound.tolist(),
+        )
 
     def __len__(self) -> int:
         return len(self.get_buffer("size")) // self.trees
@@ -232,7 +260,8 @@ class ForestAtoms(Planted):
         if self.link == "identity":
             return mean
         p = (1 - DOUBT) * mean + self.prior
-        return links.log_odds(p) if self.link == "logit" else links.centred_log(p)
+        # beside a class of next to no weight the sum may round to 1, or beyond
+        return links.log_odds(p.clamp(max=1 - 2**-53)) if self.link == "logit" else links.centred_log(p)
 
     def mix(self, X: Inputs, weights: Tensor) -> Tensor:
         total = torch.zeros(len(X), len(self.bound), dtype=torch.float64, device=X.device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gce.compiling import interruptible, jit
+from gce.trees.growing import _SHORT
 
 _fast = jit(nogil=True, error_model="numpy", boundscheck=False)
 _summing = jit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}, forceinline=True)
@@ -142,7 +143,7 @@ def scatter(codes, rows, weight, Y, tries, least, seed, values, starts):
     order, weight, Y, here = rows.copy(), weight.copy(), Y.copy(), np.empty(n, np.uint8)
     spare, spare_weight, spare_Y = np.empty_like(order), np.empty_like(weight), np.empty_like(Y)
     total, sums = np.empty(1 + k), np.empty(1 + k)
-    last[0], nodes, node = n, 1, 0
+    last[0], nodes, node, least = n, 1, 0, _SHORT * least
     while node < nodes:
         own = slice(first[node], last[node])
         uneven, where, at = _summed(weight[own], Y[own], total, value[node]), -1, 0
