@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from gce.cli.failures import DataError
+from gce.cli.rendering import some, warn
 
 Source = Path | io.BytesIO
 
@@ -24,10 +27,14 @@ _READERS: dict[str, Callable[[Source], pl.DataFrame]] = {
     "Arrow stream": pl.read_ipc_stream,
 }
 _SEPARATORS = ",;\t|"
+#: What pandas calls the columns of an index without a name.
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
-def read_table(path: str, missing: Sequence[str] = (), text: Collection[str] = ()) -> pl.DataFrame:
-    """Read a table; ``-`` is standard input.
+def read_table(
+    path: str, missing: Sequence[str] = (), text: Collection[str] = (), keep: Collection[str] = ()
+) -> pl.DataFrame:
+    """Read a table; ``-`` is standard input. The index of a pandas frame is no column of it.
 
     Parameters
     ----------
@@ -36,6 +43,8 @@ def read_table(path: str, missing: Sequence[str] = (), text: Collection[str] = (
         Cells of a CSV that mean "missing" beside empty ones.
     text : collection of str
         Columns of a CSV that are text even where they look like numbers.
+    keep : collection of str
+        Columns that are asked for by name, so that they stay even where they are an index.
     """
     source: Source = io.BytesIO(sys.stdin.buffer.read()) if path == "-" else Path(path)
     head = _head(source)
@@ -43,6 +52,8 @@ def read_table(path: str, missing: Sequence[str] = (), text: Collection[str] = (
     kind = next(marks, None) or _SUFFIXES.get(Path(path).suffix.lower(), "CSV")
     try:
         frame = _READERS[kind](source) if kind in _READERS else _read_csv(source, head, missing, text)
+        if kind in _READERS:
+            frame = _without_index(path, frame, _index_columns(source, kind, frame.columns), keep)
     except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0].rstrip(". ")
         raise DataError(f"{named(path)} cannot be read as {kind}: {reason}") from error
@@ -61,6 +72,31 @@ def _head(source: Source) -> bytes:
         with source.open("rb") as file:
             return file.read(65_536)
     return source.getvalue()[:65_536]
+
+
+def _index_columns(source: Source, kind: str, columns: Sequence[str]) -> list[str]:
+    """The columns that hold the index of a pandas frame, by what pandas wrote beside the table and by their names."""
+    unnamed = [name for name in columns if _UNNAMED_INDEX.fullmatch(name)]
+    # polars tells it since 1.30 or so, of Parquet alone
+    about = getattr(pl, "read_parquet_metadata", None)
+    if kind != "Parquet" or about is None:
+        return unnamed
+    if isinstance(source, io.BytesIO):
+        source.seek(0)
+    try:
+        listed = json.loads(about(source).get("pandas", "{}")).get("index_columns", [])
+    except (ValueError, AttributeError):  # not what pandas writes
+        return unnamed
+    # a range is told in words and has no column
+    return list(dict.fromkeys([*unnamed, *(name for name in listed if isinstance(name, str) and name in columns)]))
+
+
+def _without_index(path: str, frame: pl.DataFrame, index: Sequence[str], keep: Collection[str]) -> pl.DataFrame:
+    left_out = [name for name in index if name not in keep]
+    own = [name for name in left_out if not _UNNAMED_INDEX.fullmatch(name)]
+    if own:
+        warn(f"{named(path)}: {some(own)} is the index of a pandas frame, and left out: reset_index() keeps it")
+    return frame.drop(left_out)
 
 
 def _read_csv(source: Source, head: bytes, missing: Sequence[str], text: Collection[str]) -> pl.DataFrame:

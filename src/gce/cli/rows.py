@@ -69,12 +69,12 @@ def load(
     """Read a training table, and another one to be judged on."""
     if train == test == "-":
         raise DataError("standard input can be read once only: give one of the tables as a file")
-    frame = read_table(train, missing)
+    frame = read_table(train, missing, keep=columns.special)
     rows = training_rows(train, frame, columns, drop_missing_target)
     if test is None:
         return rows, None
     text = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    other = read_table(test, missing, text)
+    other = read_table(test, missing, text, columns.special)
     return rows, held_out_rows(test, other, columns, rows.X.columns, drop_missing_target)
 
 

@@ -41,6 +41,8 @@ def _guess(y: pl.Series) -> tuple[Task, str]:
         return Task.classification, f"{name} is true or false"
     if not y.dtype.is_numeric():
         raise DataError(f"the target {name} is of type {y.dtype}: a target is a number, text, or true or false")
+    if _too_large(y):
+        return Task.regression, f"{name} holds numbers too large to be classes"
     distinct = y.n_unique()
     if not (y.cast(pl.Float64) % 1 == 0).all():
         return Task.regression, f"{name} is a number with decimals"
@@ -49,9 +51,18 @@ def _guess(y: pl.Series) -> tuple[Task, str]:
     return Task.regression, f"{name} takes {distinct:,} whole values"
 
 
+def _too_large(y: pl.Series) -> bool:
+    """Whether numbers go beyond what integers, or floats that stand for such, tell apart."""
+    if not y.dtype.is_numeric():
+        return False
+    return bool((y.cast(pl.Float64).abs() >= (2.0**53 if y.dtype.is_float() else 2.0**63)).any())
+
+
 def values(y: pl.Series, task: Task) -> NDArray[Any]:
     """Targets ``(n,)``: floats to regress, or classes of one type (text, booleans or numbers)."""
     if task is Task.regression:
         return y.cast(pl.Float64).to_numpy()
+    if _too_large(y):
+        raise DataError(f"the target {y.name!r} holds whole numbers too large to be classes: write them as text")
     whole = y.dtype.is_float() and bool((y % 1 == 0).all())
     return np.asarray((y.cast(pl.Int64) if whole else y).to_list())
