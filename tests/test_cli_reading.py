@@ -5,6 +5,7 @@ import io
 import math
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -108,6 +109,26 @@ def test_unreadable_files_are_refused_in_one_line(tmp_path, content, words):
     assert "\n" not in str(error.value)
 
 
+def test_an_index_of_pandas_is_no_column(tmp_path, capsys):
+    """Sorted by the target and shuffled, it would tell the target."""
+    frame = pd.DataFrame({"a": [3.0, 1.0, 2.0], "y": [1.0, 0.0, 2.0]}, index=[2, 0, 1])
+    frame.to_parquet(tmp_path / "plain.parquet")
+    assert read_table(str(tmp_path / "plain.parquet")).columns == ["a", "y"]
+    pl.DataFrame({"a": [3.0], "y": [1.0], "__index_level_0__": [2]}).write_ipc(tmp_path / "plain.arrow")
+    assert read_table(str(tmp_path / "plain.arrow")).columns == ["a", "y"]
+    assert not capsys.readouterr().err
+    frame.rename_axis("who").to_parquet(tmp_path / "named.parquet")
+    assert read_table(str(tmp_path / "named.parquet")).columns == ["a", "y"]
+    assert "'who' is the index of a pandas frame, and left out" in capsys.readouterr().err
+    kept = read_table(str(tmp_path / "named.parquet"), keep=["who"])
+    assert kept.columns == ["a", "y", "who"]
+    rows, _ = load(str(tmp_path / "named.parquet"), None, Columns("y", groups="who"), (), drop_missing_target=False)
+    assert rows.X.columns == ["a"]
+    assert rows.groups.tolist() == [2, 0, 1]
+    frame.reset_index(drop=True).to_parquet(tmp_path / "range.parquet")
+    assert read_table(str(tmp_path / "range.parquet")).columns == ["a", "y"]
+
+
 def test_a_suffix_speaks_where_content_does_not(tmp_path):
     (tmp_path / "t.parquet").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match="cannot be read as Parquet"):
@@ -137,6 +158,15 @@ def test_a_task_that_is_asked_for_is_taken_or_refused():
         settle(Task.regression, pl.Series("y", ["a", "b"]))
     with pytest.raises(DataError, match="the target 'y' is of type Date"):
         settle(Task.auto, pl.Series("y", ["2020-01-01"]).str.to_date())
+
+
+def test_whole_numbers_too_large_to_be_classes_are_numbers():
+    for y in (pl.Series("y", [1e19, 3e19] * 10), pl.Series("y", [10**19, 2] * 10, dtype=pl.UInt64)):
+        assert settle(Task.auto, y) == (Task.regression, "'y' holds numbers too large to be classes")
+        assert values(y, Task.regression).dtype == float
+        with pytest.raises(DataError, match="'y' holds whole numbers too large to be classes: write them as text"):
+            values(y, Task.classification)
+    assert settle(Task.auto, pl.Series("y", [10**18, 2] * 10))[0] is Task.classification
 
 
 def test_classes_keep_their_type():

@@ -1,0 +1,196 @@
+"""Numbers at the edge of float64: columns, targets and weights measured in other units, or refused in a sentence."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import gce
+from gce import GCEClassifier, GCERegressor
+from gce.rows import SparseRows
+from gce.table import Standardizer
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 3))
+y = X[:, 0] + np.sin(2 * X[:, 1])
+labels = (y > 0).astype(int)
+ones = np.ones(80)
+SHORT = {"max_iter": 6, "cv": 2, "random_state": 0, "verbose": False}
+
+
+@pytest.mark.parametrize("scale", ["auto", "each", "robust", "common"])
+@pytest.mark.parametrize("unit", [2.0**515, 2.0**-600, 2.0**1019, 2.0**-960], ids="{:.0e}".format)
+@pytest.mark.parametrize("kind", ["dense", "gaps", "sparse"])
+def test_columns_whose_squares_are_no_numbers_are_scaled_as_others(kind, unit, scale):
+    """Powers of two: the same bits, in another unit."""
+    rows = X.copy()
+    if kind == "gaps":
+        rows[::7, 1] = np.nan
+    far = rows * unit
+    made = SparseRows.of if kind == "sparse" else np.array
+    plain, found = (Standardizer.fit(made(some), ones, 4.0, scale) for some in (rows, far))
+    assert np.isfinite(found.scale).all()
+    np.testing.assert_allclose(found.transform(far), plain.transform(rows), rtol=1e-12, atol=1e-15)
+
+
+def test_a_few_extreme_values_do_not_hide_the_bulk():
+    rows = X.copy()
+    rows[0, 0], rows[1, 1], rows[:40, 2], rows[40:, 2] = 1e300, -1.7e308, 1.7e308, -1.7e308
+    found = Standardizer.fit(rows, ones, 4.0, "auto")
+    out = found.transform(rows)
+    assert np.isfinite(out).all()
+    assert (out.std(0) > 0.5).all()
+    assert out[0, 0] == 4
+    assert out[1, 1] == -4
+    tiny = Standardizer.fit(X * 1e-320, ones, 4.0, "auto")
+    np.testing.assert_array_equal(tiny.scale, 1.0)  # no factor could tell such numbers apart
+
+
+@pytest.mark.parametrize("basis", ["tree", "neural"])
+def test_a_model_of_extreme_columns_predicts_and_comes_back_from_its_file(basis, tmp_path):
+    far = X * [1e155, 1e-200, 1]
+    model = GCERegressor(basis=basis, **SHORT).fit(far, y)
+    assert model.score(far, y) > 0.3
+    model.save(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(gce.load(tmp_path / "m.safetensors").predict(far), model.predict(far))
+
+
+def test_far_values_that_nothing_draws_in_are_refused_by_column():
+    far = X.copy()
+    far[3, 1] = 1e300
+    words = r"column 'x1' holds 1e\+300, .* times its spread from its centre, and clip=None"
+    with pytest.raises(ValueError, match=words):
+        GCERegressor(clip=None, **SHORT).fit(far, y)
+    model = GCERegressor(basis="neural", clip=None, **SHORT).fit(X, y)
+    with pytest.raises(ValueError, match=words):
+        model.predict(far)
+    with pytest.raises(ValueError, match=words):
+        model.predict(csr_array(far))
+
+
+# Targets.
+
+
+@pytest.mark.parametrize("basis", ["tree", "symmetric", "forest", "neural"])
+@pytest.mark.parametrize("power", [166, 320, -166, -320])
+def test_the_unit_of_targets_does_not_matter(basis, power, tmp_path):
+    unit = 2.0**power
+    plain = GCERegressor(basis=basis, **SHORT).fit(X, y)
+    model = GCERegressor(basis=basis, **SHORT).fit(X, y * unit)
+    # leaves of forests are kept in float32 where that holds them
+    np.testing.assert_allclose(model.predict(X) / unit, plain.predict(X), rtol=1e-6, atol=1e-6)
+    model.save(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(gce.load(tmp_path / "m.safetensors").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+def test_forests_learn_targets_far_from_0(far):
+    plain = GCERegressor(basis="forest", **SHORT).fit(X, y).score(X, y)
+    assert plain > 0.9
+    assert GCERegressor(basis="forest", **SHORT).fit(X, y + far).score(X, y + far) == pytest.approx(plain, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (y * 1e155, r"y holds -?\d\.\d+e\+155, and sums of squares of such numbers are beyond float64: divide y"),
+        (np.full(80, 1e300), r"y holds 1e\+300"),
+        (y * 1e-155, r"y spreads over \d\.\d+e-155 only, .*: multiply y"),
+        ([10**400] * 80, "y holds an integer of 401 digits"),
+        (np.arange(80).astype("datetime64[D]"), "y holds dates or times: make numbers of them"),
+        (np.arange(80).astype("timedelta64[s]"), "y holds dates or times"),
+        (list(np.arange(80).astype("datetime64[D]").astype(object)), "y holds dates or times"),
+        (np.ma.masked_array(y, y > 1), "y is a masked array with masked values"),
+    ],
+    ids=["large", "constant", "close", "integer", "dates", "times", "objects", "masked"],
+)
+def test_targets_that_no_model_can_have(given, words):
+    with pytest.raises(ValueError, match=words):
+        GCERegressor(**SHORT).fit(X, given)
+    if not isinstance(given, np.ndarray) or given.dtype.kind != "f" or np.abs(given).max() > 1:
+        with pytest.raises(ValueError, match=words):
+            GCERegressor(max_iter=2).fit(X, y, X_val=X, y_val=given)
+
+
+# Weights.
+
+
+@pytest.mark.parametrize("basis", ["tree", "forest", "neural"])
+def test_equal_weights_below_one_are_no_weights(basis):
+    plain = GCERegressor(basis=basis, **SHORT).fit(X, y).predict(X)
+    for weight in (0.1, 0.7, 1e-200, 5e-324):
+        found = GCERegressor(basis=basis, **SHORT).fit(X, y, sample_weight=np.full(80, weight)).predict(X)
+        np.testing.assert_array_equal(found, plain)
+
+
+def test_sums_of_weights_that_round_do_not_close_a_leaf():
+    """A row may seem to be a little less than a row, and is allowed a leaf all the same."""
+    weight = np.full(80, 0.1)
+    weight[0] *= 1 + 1e-12
+    found = GCERegressor(basis="forest", **SHORT).fit(X, y, sample_weight=weight).predict(X)
+    np.testing.assert_allclose(found, GCERegressor(basis="forest", **SHORT).fit(X, y).predict(X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
+@pytest.mark.parametrize("basis", ["tree", "forest", "neural"])
+def test_extreme_weights_are_measured_in_another_unit(basis, unit):
+    weight = rng.uniform(0.5, 1, 80) * unit
+    model = GCEClassifier(basis=basis, **SHORT).fit(X, labels, sample_weight=weight)
+    assert np.isfinite(model.predict_proba(X)).all()
+    numbers = GCERegressor(basis=basis, **SHORT).fit(X, y, sample_weight=weight)
+    assert np.isfinite(numbers.predict(X)).all()
+
+
+@pytest.mark.parametrize("basis", ["tree", "forest", "neural"])
+def test_a_class_beside_which_the_other_has_next_to_no_weight(basis):
+    weight = np.where(np.arange(20) == 0, 1e15, 1.0)
+    found = GCEClassifier(basis=basis, **SHORT | {"cv": None}).fit(X[:20], np.arange(20) % 2 == 0, weight)
+    assert np.isfinite(found.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 80])
+def test_weights_that_cannot_stand_beside_each_other_are_refused(rows):
+    weight = np.geomspace(1e-300, 1e300, rows)
+    with pytest.raises(ValueError, match=r"weights of rows go from 1e-300 to 1e\+300: .* give some within 1e\+100"):
+        GCERegressor(**SHORT).fit(X[:rows], y[:rows], sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({0: 1e300}, r"class weights go from 1 to 1e\+300"),
+        ({0: 1e-320}, "class weights go from 1e-320 to 1"),
+        ({0: 10**400}, "class weights must be positive numbers, got 1000"),
+        ({0: "a"}, "class weights must be positive numbers, got 'a' for 0"),
+        ({0: None}, "got None for 0"),
+        ({0: np.array([1, 2])}, "class weights must be positive numbers"),
+        ({0: np.nan}, "got nan for 0"),
+        ({(0, 1): 1}, r"class_weight names \[\(0, 1\)\]"),
+    ],
+    ids=str,
+)
+def test_class_weights_that_are_none(given, words):
+    with pytest.raises(ValueError, match=words):
+        GCEClassifier(class_weight=given, **SHORT).fit(X, labels)
+
+
+# A few rows.
+
+
+@pytest.mark.parametrize("basis", ["neural", "forest", ["neural", "tree"]], ids=str)
+def test_one_row_of_each_class_makes_nobody_certain(basis):
+    found = GCEClassifier(basis=basis, random_state=0, verbose=False).fit(X[:2], [0, 1]).predict_proba(X)
+    assert found.max() < 0.7
+    several = GCEClassifier(basis=basis, random_state=0, verbose=False).fit(X[:4], list("abcd")).predict_proba(X)
+    assert several.max() < 0.6
+
+
+def test_a_class_that_was_seen_once_has_the_chance_of_laplace():
+    model = GCEClassifier(basis="forest", random_state=0, verbose=False).fit(X[:2], [0, 1])
+    assert model.predict_proba(X[:2]).max() == pytest.approx(2 / 3, abs=1e-3)
+    assert GCEClassifier(basis="forest", temperature=1.0, random_state=0).fit(X[:2], [0, 1]).temperature_ == 1.0
+
+
+def test_rows_of_one_class_do_not_ask_for_certainty():
+    """Of three rows two are held out, both of one class."""
+    found = GCEClassifier(basis="tree", random_state=0, verbose=False).fit(X[:3], [0, 0, 1]).predict_proba(X)
+    assert found.max() <= 2 / 3 + 1e-9
