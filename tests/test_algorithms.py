@@ -189,7 +189,7 @@ def test_pool_refuses_what_it_cannot_hold():
         next(problem.iterate(FrankWolfe(), Exact()))
     for pool, words in (
         (Pool(), "either functions or outputs"),
-        (Pool(functions=[]), "at least one"),
+        (Pool(functions=[]), "functions must be a list of one callable or more"),
         (Pool(outputs=np.zeros((2, 3))), "one row of X each"),
     ):
         problem.basis = pool

@@ -53,7 +53,7 @@ CASES = [
     (GCERegressor(cv="often"), (X, y), {}, "cv must be None, 'auto'"),
     (GCERegressor(cv=[]), (X, y), {}, "cv gave no split"),
     (GCERegressor(cv=None, validation_fraction=1.5), (X, y), {}, "validation_fraction must be"),
-    (GCERegressor(max_atoms=0), (X, y), {}, "max_atoms must be an integer of at least 1, got 0"),
+    (GCERegressor(max_atoms=0), (X, y), {}, "max_atoms must be 'auto' or an integer of at least 1, got 0"),
     (GCERegressor(max_iter=2.5), (X, y), {}, "max_iter must be an integer"),
     (GCERegressor(n_iter_no_change=0), (X, y), {}, "n_iter_no_change must be"),
     (GCERegressor(tol=-1), (X, y), {}, "tol must be a number of at least 0"),
@@ -109,13 +109,13 @@ def test_refused(model, data, extra, words):
 @pytest.mark.parametrize(
     ("basis", "words"),
     [
-        (Neural(hidden=0), "hidden >= 1"),
+        (Neural(hidden=0), "hidden must be an integer of at least 1"),
         (Neural(activation="sin"), "'relu' or 'tanh'"),
         (Neural(output="cut"), "'hardtanh' or 'tanh'"),
         (Neural(inherit=2.0), r"inherit must be in \[0, 1\]"),
-        (Neural(batch_size=0), "batch_size must be at least 1"),
-        (Neural(restarts=0), "restarts must be at least 1"),
-        (Neuron(restarts=0), "restarts must be at least 1"),
+        (Neural(batch_size=0), "batch_size must be an integer of at least 1"),
+        (Neural(restarts=0), "restarts must be an integer of at least 1"),
+        (Neuron(restarts=0), "restarts must be an integer of at least 1"),
     ],
 )
 def test_basis_refused(basis, words, monkeypatch):

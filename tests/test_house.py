@@ -9,12 +9,12 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
 ORDER = [
-    "datasets", "extras", "clock", "compiling", "kernels", "passes", "rowwise", "native", "memory", "rows", "links",
-    "losses", "risk", "line_search", "weighting", "coefficients", "objectives", "streams", "parts", "trees", "basis",
-    "ensemble", "active_set", "algorithms", "callbacks", "progress", "trackers", "hooks", "fitting", "nongreedy",
-    "table", "members", "scoring", "calibration", "settings", "families", "mixing", "turns", "responses", "reading",
-    "theory", "storage", "export", "plotting", "explaining", "report", "writing", "base", "surgery", "greedy",
-    "jointly", "tasks", "estimators", "stacking", "loading", "cli", "__main__",
+    "datasets", "extras", "parameters", "clock", "compiling", "kernels", "passes", "rowwise", "native", "memory",
+    "rows", "links", "losses", "risk", "line_search", "weighting", "coefficients", "objectives", "streams", "parts",
+    "trees", "basis", "ensemble", "active_set", "algorithms", "callbacks", "progress", "trackers", "hooks", "fitting",
+    "nongreedy", "table", "members", "scoring", "calibration", "settings", "families", "mixing", "turns", "responses",
+    "reading", "theory", "storage", "export", "plotting", "explaining", "report", "writing", "base", "surgery",
+    "greedy", "jointly", "tasks", "estimators", "stacking", "loading", "cli", "__main__",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
 PAPER = sorted((SOURCE.parents[1] / "paper").rglob("*.py"))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import ClassVar
 
 import torch
 from sklearn.base import BaseEstimator
@@ -15,6 +16,7 @@ from gce.active_set import ActiveSet, Direction
 from gce.basis.base import Basis
 from gce.line_search import LineSearch
 from gce.objectives import Joint, Linear, Objective, Quadratic
+from gce.parameters import Rules, at_least, check_parameters, within
 from gce.risk import Risk
 from gce.streams import Streams
 
@@ -243,6 +245,8 @@ class Blended(Algorithm):
     laziness : float, default=0.5
     """
 
+    parameter_rules: ClassVar[Rules] = {"laziness": at_least(0)}
+
     def __init__(self, laziness: float = 0.5) -> None:
         self.laziness = laziness
 
@@ -280,6 +284,8 @@ class Boosting(Algorithm):
 
     keeps = True
 
+    parameter_rules: ClassVar[Rules] = {"shrinkage": within(1e-6, 1)}
+
     def __init__(self, shrinkage: float = 0.1) -> None:
         self.shrinkage = shrinkage
 
@@ -305,8 +311,7 @@ class Boosting(Algorithm):
     def search(
         self, risk: Risk, active: ActiveSet, line_search: LineSearch, go: Direction, t: int
     ) -> tuple[Tensor, Tensor]:
-        if not 0 < self.shrinkage <= 1:
-            raise ValueError(f"shrinkage must be in (0, 1], got {self.shrinkage!r}")
+        check_parameters(self)
         length = active.slots[-1].atoms.length
         if length is None or not risk.smooth:
             size, limit = super().search(risk, active, line_search, go, t)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -22,12 +22,25 @@ from gce.hooks import FitTask, Support, with_callbacks
 from gce.losses import Loss
 from gce.members import Members, Rows, from_splits, splits_for, with_validation
 from gce.native import limited, torch_threads
+from gce.parameters import (
+    AUTO,
+    FINITE,
+    JOBS,
+    NONE,
+    SCORING,
+    SEED,
+    Rule,
+    Rules,
+    among,
+    instance,
+    within,
+)
 from gce.reading import Given, Reading, counted_alike, measured, row_weights
 from gce.rows import Inputs, Matrix, SparseRows, for_training, on_device, stacked
 from gce.settings import (
     as_bound,
     as_numpy,
-    check_number,
+    check_owners,
     draw_seed,
     find_device,
     support_first,
@@ -98,6 +111,19 @@ class ConvexModel(Writing, Support, Reading):
     random_state: Any
     ensemble_: ConvexEnsemble
 
+    #: What is not here (columns, splits) is checked where the rows are known.
+    parameter_rules: ClassVar[Rules] = {
+        "loss": instance("a name or a Loss object", str, Loss),
+        "offset": AUTO | FINITE,
+        "scale": among("auto", "each", "common", "robust"),
+        "clip": Rule(within(0, np.inf, "(]").accepts, "positive") | NONE,
+        "validation_fraction": within(0, 1, "()") | NONE,
+        "scoring": SCORING,
+        "device": instance("the name of a torch device", str, torch.device),
+        "n_jobs": JOBS,
+        "random_state": SEED,
+    }
+
     # What the ways of learning do differently.
 
     def _way(self) -> Way:
@@ -139,6 +165,12 @@ class ConvexModel(Writing, Support, Reading):
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of an object, such as ``basis__hidden``, where the object itself was given."""
+        check_owners(self, params)
+        super().set_params(**params)
+        return self
+
     # Fitting.
 
     @with_callbacks
@@ -178,7 +210,7 @@ class ConvexModel(Writing, Support, Reading):
 
     def _fit_by(self, way: Way, given: Given) -> Self:
         """Fit in a way of learning."""
-        self._check_table()
+        find_device(self.device)
         task = FitTask(self, given.X, given.y, given.sample_weight)
         schema, rows = self._take(given, like=way.resume)
         seed = draw_seed(self.random_state) if way.seed is None else way.seed
@@ -215,13 +247,6 @@ class ConvexModel(Writing, Support, Reading):
         X, (target, codes) = schema.code(sheet), self._encode_like(y[kept]) if like else self._encode_y(y[kept])
         weight = counted_alike(measured(weight * self._factors(target, weight)))
         return schema, Rows(X, target, codes, weight, kept, self._check_groups(given.groups, len(y), kept), len(y))
-
-    def _check_table(self) -> None:
-        if self.clip is not None and not check_number("clip", self.clip, 0) > 0:
-            raise ValueError(f"clip must be positive or None, got {self.clip!r}")
-        if self.scale not in ("auto", "each", "common", "robust"):
-            raise ValueError(f"scale must be 'auto', 'each', 'common' or 'robust', got {self.scale!r}")
-        find_device(self.device)
 
     def _check_validation(self, schema: Schema, given: Given) -> tuple[Matrix, Array, Array] | None:
         """Rows given for validation, encoded as the training rows are."""
@@ -278,9 +303,7 @@ class ConvexModel(Writing, Support, Reading):
         if isinstance(self.offset, str) and self.offset == "auto":
             centre = self.loss_.start(y, torch.from_numpy(weight))
         else:
-            centre = torch.full((target.shape[1],), check_number("offset", self.offset, -np.inf), dtype=torch.float64)
-            if not centre.isfinite().all():
-                raise ValueError(f"offset must be finite or 'auto', got {self.offset!r}")
+            centre = torch.full((target.shape[1],), float(self.offset), dtype=torch.float64)
         self.offset_, self.bound_ = centre.numpy(), self._reach(y, weight, centre).numpy()
 
     def _reach(self, y: Tensor, weight: Array, centre: Tensor) -> Tensor:

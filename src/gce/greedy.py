@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -26,13 +26,25 @@ from gce.families import Family, chosen
 from gce.fitting import Fit, Keep, Method, Metric, Problem
 from gce.hooks import FitTask, with_callbacks
 from gce.line_search import LINE_SEARCHES, LineSearch
-from gce.losses import Loss
 from gce.mixing import MixedFit, Trial, held_out, turn
 from gce.native import alone, limited
+from gce.parameters import (
+    AUTO,
+    FLAG,
+    NONE,
+    Rule,
+    Rules,
+    at_least,
+    check_parameters,
+    count,
+    instance,
+    is_iterable,
+    shown,
+)
 from gce.progress import Log, Progress, drawn
 from gce.reading import Given
-from gce.settings import check_count, check_number, look_up
-from gce.storage.checkpoints import Checkpoint, Series, Trail
+from gce.settings import look_up
+from gce.storage.checkpoints import Checkpoint, Series, Trail, opened
 from gce.storage.fingerprints import fingerprint
 from gce.streams import Streams
 from gce.surgery import Editable
@@ -48,58 +60,31 @@ class GreedyConvexEnsemble(Editable):
     #: The last fit was cut short by ``time_limit``.
     _cut_short: bool = False
 
-    def __init__(
-        self,
-        *,
-        algorithm: str | Algorithm = "auto",
-        loss: str | Loss = "auto",
-        basis: Any = "auto",
-        bound: float | ArrayLike | None = None,
-        offset: float | str = "auto",
-        line_search: str | LineSearch = "auto",
-        categorical_features: Any = "from_dtype",
-        scale: str = "auto",
-        clip: float | None = 4.0,
-        monotonic_cst: Mapping[str, int] | ArrayLike | None = None,
-        max_atoms: int | str = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        cv: Any = "auto",
-        validation_fraction: float | None = 0.2,
-        n_iter_no_change: int | str | None = "auto",
-        scoring: Any = None,
-        time_limit: float | None = None,
-        device: str = "cpu",
-        n_jobs: int | None = None,
-        callbacks: Iterable[Callback] | None = None,
-        verbose: bool | str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.loss = loss
-        self.basis = basis
-        self.bound = bound
-        self.offset = offset
-        self.line_search = line_search
-        self.categorical_features = categorical_features
-        self.scale = scale
-        self.clip = clip
-        self.monotonic_cst = monotonic_cst
-        self.max_atoms = max_atoms
-        self.max_iter = max_iter
-        self.tol = tol
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.scoring = scoring
-        self.time_limit = time_limit
-        self.device = device
-        self.n_jobs = n_jobs
-        self.callbacks = callbacks
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.random_state = random_state
+    algorithm: str | Algorithm
+    basis: Any
+    line_search: str | LineSearch
+    max_atoms: int | str
+    max_iter: int
+    tol: float
+    n_iter_no_change: int | str | None
+    time_limit: float | None
+    callbacks: Iterable[Callback] | None
+    verbose: bool | str
+    warm_start: bool
+
+    parameter_rules: ClassVar[Rules] = {
+        "algorithm": instance("a name or an Algorithm object", str, Algorithm),
+        "basis": instance("a name, a Basis object or several of these", str, Basis, Sequence, Mapping),
+        "line_search": instance("a name or a LineSearch object", str, LineSearch),
+        "max_atoms": AUTO | count(1),
+        "max_iter": count(1),
+        "tol": at_least(0),
+        "n_iter_no_change": AUTO | count(1) | NONE,
+        "time_limit": at_least(0) | NONE,
+        "callbacks": Rule(is_iterable, "a list of callables") | NONE,
+        "verbose": AUTO | FLAG | count(0),
+        "warm_start": FLAG,
+    }
 
     @with_callbacks
     def fit(
@@ -135,22 +120,25 @@ class GreedyConvexEnsemble(Editable):
             on from there and ends in the same model, to the last bit on a CPU; after the fit it returns the model at
             once. Limits (``max_iter``, ``max_atoms``, ``time_limit``, ``tol``, ``n_iter_no_change``) may differ from
             call to call and hold from then on; with ``random_state=None`` the folder's seed is taken. The folder alone
-            says where to go on, whatever ``warm_start`` is. A folder of another fit is refused.
+            says where to go on, whatever ``warm_start`` is. A folder of another fit is
+            refused, and so is one that another process is fitting in.
 
         Returns
         -------
         self
         """
-        return self._fit_by(self._way(checkpoint), Given(X, y, sample_weight, groups, X_val, y_val, sample_weight_val))
+        check_parameters(self)
+        drawn(self.verbose)  # a bar that cannot be drawn is refused before any work is done
+        given = Given(X, y, sample_weight, groups, X_val, y_val, sample_weight_val)
+        with nullcontext() if checkpoint is None else opened(checkpoint) as folder:
+            return self._fit_by(self._way(folder), given)
 
-    def _way(self, checkpoint: str | Path | None = None) -> Way:
-        max_iter = self._check_limits()
+    def _way(self, folder: Checkpoint | None = None) -> Way:
         clock = [] if self.time_limit is None else [TimeLimit(self.time_limit)]
-        learn = partial(self._learn, max_iter=max_iter, clock=clock)
+        learn = partial(self._learn, max_iter=self.max_iter, clock=clock)
         # threads that wait for each other take far longer where others want the processor too
         way = partial(Way, within=alone if clock else nullcontext, after=partial(warn_of, clock))
-        if checkpoint is not None:
-            folder = Checkpoint(checkpoint)
+        if folder is not None:
             seed = folder.seed if self.random_state is None else None
             return way(partial(learn, begin=partial(self._begin_in, folder)), seed=seed)
         if self.warm_start and hasattr(self, "gap_"):
@@ -158,17 +146,6 @@ class GreedyConvexEnsemble(Editable):
         if self.warm_start and hasattr(self, "_fit"):
             return way(partial(learn, begin=self._go_on), resume=True, seed=self._seed)
         return way(partial(learn, begin=self._begin))
-
-    def _check_limits(self) -> int:
-        drawn(self.verbose)
-        check_number("tol", self.tol, 0)
-        if self.n_iter_no_change is not None and self.n_iter_no_change != "auto":
-            check_count("n_iter_no_change", self.n_iter_no_change, 1)
-        if self.max_atoms != "auto":
-            check_count("max_atoms", self.max_atoms, 1)
-        if self.time_limit is not None:
-            check_number("time_limit", self.time_limit, 0)
-        return check_count("max_iter", self.max_iter, 1)
 
     def _families(self, problem: Problem, streams: Streams) -> dict[str, Family]:
         """What is fitted, by name."""
@@ -245,7 +222,7 @@ class GreedyConvexEnsemble(Editable):
         ):
             # a name of the user's own may be none for a file
             own = f"{number + 1}-{re.sub('[^A-Za-z0-9_]', '', name)}-" if len(families) > 1 else ""
-            series = Series(folder, own, problem.X.shape[1], family.problem.bound.cpu())
+            series = Series(folder, own, (len(problem.X), problem.X.shape[1]), family.problem.bound.cpu())
             standing = series.replay(fit)
             for atoms in fit.atoms:
                 atoms.to(problem.X.device)
@@ -335,10 +312,10 @@ class GreedyConvexEnsemble(Editable):
         return rows
 
     def _own_callbacks(self) -> list[Callback]:
-        given = [] if self.callbacks is None else self.callbacks
-        if not isinstance(given, Iterable):
-            raise ValueError(f"callbacks must be a list of callables, got {given!r}: write [{given!r}]")
-        return list(given)
+        given = [] if self.callbacks is None else list(self.callbacks)
+        if not all(map(callable, given)):
+            raise ValueError(f"callbacks must be a list of callables, got {shown(given)}")
+        return given
 
     def bound_report(self, X: Any, y: Any, delta: float = 0.05, **given: Any) -> BoundReport:
         """What theory says about the risk on new rows, with the reasons why it is no certificate.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
+from gce.parameters import POSITIVE, Rules
 from gce.risk import Line
 
 
@@ -78,6 +81,8 @@ class Brent(LineSearch):
         Tolerance of the size, relative to its limit.
     """
 
+    parameter_rules: ClassVar[Rules] = {"xatol": POSITIVE}
+
     def __init__(self, xatol: float = 1e-10) -> None:
         self.xatol = xatol
 
@@ -110,6 +115,8 @@ class OpenLoop(LineSearch):
     ----------
     numerator : float, default=1.0
     """
+
+    parameter_rules: ClassVar[Rules] = {"numerator": POSITIVE}
 
     def __init__(self, numerator: float = 1.0) -> None:
         self.numerator = numerator

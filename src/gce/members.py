@@ -7,9 +7,9 @@ convex combinations is a convex combination.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,9 @@ from sklearn.model_selection import (
     StratifiedKFold,
     StratifiedShuffleSplit,
 )
+from torch import Tensor
 
+from gce.parameters import count, is_iterable, shown
 from gce.rows import Matrix, SparseRows
 from gce.streams import name_of_rows
 
@@ -131,13 +133,13 @@ def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[S
     everything = [(np.arange(len(X)), np.arange(0))]
     automatic = isinstance(cv, str) and cv == "auto"
     whole = isinstance(cv, Integral) and not isinstance(cv, bool)
-    if hasattr(cv, "split") and not isinstance(cv, str):
+    if is_splitter(cv):
         y = rows.target if codes is None else codes
         table = X.matrix if isinstance(X, SparseRows) else X
         splits = cv.split(table, y if codes is not None or y.shape[1] > 1 else y[:, 0], groups)
         return [(indices(learn, len(X)), indices(test, len(X))) for learn, test in splits]
-    if cv is None and fraction is not None and not (isinstance(fraction, Real) and 0 < fraction < 1):
-        raise ValueError(f"validation_fraction must be in (0, 1) or None, got {fraction!r}")
+    if whole:
+        count(2).check("cv", cv)
     if groups is not None and (cv is None or automatic or whole):
         return _grouped(cv, fraction, rows, groups, seed)
     if cv is None:
@@ -146,13 +148,23 @@ def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[S
         return _auto(X, codes, seed) or everything
     if whole:
         return _folds(int(cv), X, codes, seed)
-    if isinstance(cv, Iterable) and not isinstance(cv, str):
-        if groups is not None:
-            raise ValueError("groups and a list of splits both say what to hold out: give one of them")
-        return [(_moved(learn, rows), _moved(test, rows)) for learn, test in cv]
-    raise ValueError(
-        f"cv must be None, 'auto', an int, a scikit-learn splitter or an iterable of (train, test), got {cv!r}"
-    )
+    given = as_pairs(cv, "None, 'auto', an int, a scikit-learn splitter or an iterable of (train, test)")
+    if groups is not None:
+        raise ValueError("groups and a list of splits both say what to hold out: give one of them")
+    return [(_moved(learn, rows), _moved(test, rows)) for learn, test in given]
+
+
+def is_splitter(cv: Any) -> bool:
+    """Whether something splits rows as scikit-learn's splitters do; text and tensors have a ``split`` of their own."""
+    return hasattr(cv, "split") and not isinstance(cv, str | Tensor)
+
+
+def as_pairs(cv: Any, words: str) -> list[tuple[Any, Any]]:
+    """Given splits, which must be pairs."""
+    listed: list[Any] = list(cv) if is_iterable(cv) and not isinstance(cv, str | Mapping) else [None]
+    if not all(isinstance(pair, Sequence) and len(pair) == 2 for pair in listed):
+        raise ValueError(f"cv must be {words}, got {shown(cv)}")
+    return [(learn, test) for learn, test in listed]
 
 
 def _grouped(cv: Any, fraction: float | None, rows: Rows, groups: NDArray[Any], seed: int) -> list[Split]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +94,21 @@ class ScorerMetric:
         self._scorer = check_scoring(None, scoring=scoring)
         self._loss, self._offset, self._y, self._classes = loss, offset.cpu(), y, classes
         self._held_out, self._weighted = held_out, weighted
+        if isinstance(scoring, str):
+            self._try(scoring)
+
+    def _try(self, scoring: str) -> None:
+        """Judge the offset, so that a scorer of another task is refused before anything is learned."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self(torch.zeros(1, self._held_out.shape[1], len(self._offset), dtype=torch.float64), [0])
+        except Exception as error:
+            task = "numbers" if self._classes is None else "classes"
+            raise ValueError(
+                f"scoring={scoring!r} cannot judge these predictions of {task} ({str(error).splitlines()[0][:200]}): "
+                "give a scorer of this task"
+            ) from error
 
     def __call__(self, pred: Tensor, members: list[int]) -> Tensor:
         """Minus the score of each member's scores ``(M, N, k)``, shape ``(M,)``."""

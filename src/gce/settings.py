@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -13,7 +12,22 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
+from gce.algorithms import ALGORITHMS
+from gce.basis import BASES
+from gce.line_search import LINE_SEARCHES
+from gce.losses import REGRESSION
+from gce.parameters import SEED, shown
+from gce.parameters import check_count as check_count
+from gce.parameters import check_number as check_number
 from gce.rows import Matrix, SparseRows
+
+#: Parameters that are objects, and the objects that go by names.
+OBJECTS: dict[str, Mapping[str, BaseEstimator]] = {
+    "algorithm": ALGORITHMS,
+    "basis": BASES,
+    "line_search": LINE_SEARCHES,
+    "loss": REGRESSION,
+}
 
 Kind = TypeVar("Kind", bound=BaseEstimator)
 
@@ -25,7 +39,19 @@ def look_up(what: str, given: Any, known: Mapping[str, Kind], kind: type[Kind]) 
     if isinstance(given, kind):
         return clone(given)
     names = ", ".join(map(repr, known))
-    raise ValueError(f"unknown {what} {given!r}: use one of {names} or a {kind.__name__} object")
+    raise ValueError(f"unknown {what} {shown(given)}: use one of {names} or a {kind.__name__} object")
+
+
+def check_owners(model: BaseEstimator, given: Mapping[str, Any]) -> None:
+    """Refuse parameters of objects, such as ``basis__hidden``, where a name stands in the object's place."""
+    for key in given:
+        name, _, own = key.partition("__")
+        owner = given.get(name, getattr(model, name, None))
+        if own and isinstance(owner, str):
+            known = next((type(one) for one in OBJECTS.get(name, {}).values() if own in one.get_params()), None)
+            module = "gce.losses" if name == "loss" else "gce"
+            example = "" if known is None else f", such as {name}={module}.{known.__name__}({own}=...)"
+            raise ValueError(f"{key} cannot be set, because {name}={owner!r} is a name: give an object{example}")
 
 
 def find_device(name: str | torch.device) -> torch.device:
@@ -41,23 +67,15 @@ def find_device(name: str | torch.device) -> torch.device:
     return device
 
 
-def check_count(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return int(value)
-
-
-def check_number(name: str, value: Any, least: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= least:
-        raise ValueError(f"{name} must be a number of at least {least}, got {value!r}")
-    return float(value)
-
-
 def as_bound(given: Any, outputs: int) -> Tensor:
     """A user's bound as ``(k,)``: one number for all outputs or one each."""
-    bound = np.asarray(given, dtype=np.float64)
+    words = f"bound must be a positive number, or one for each of the {outputs} outputs, got {shown(given)}"
+    try:
+        bound = np.asarray(as_numpy(given), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(words) from error
     if bound.shape not in ((), (1,), (outputs,)) or not (np.isfinite(bound) & (bound > 0)).all():
-        raise ValueError(f"bound must be a positive number, or one for each of the {outputs} outputs, got {given!r}")
+        raise ValueError(words)
     return torch.from_numpy(np.broadcast_to(bound, (outputs,)).copy())
 
 
@@ -67,7 +85,8 @@ def draw_seed(random_state: Any) -> int:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
-    return check_count("random_state", random_state, 0)
+    SEED.check("random_state", random_state)
+    return int(random_state)
 
 
 def as_numpy(given: Any) -> Any:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
-from inspect import Signature, signature
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,9 +20,10 @@ from gce.calibration import HeldOut, best_temperature, lonely_temperature, resid
 from gce.fitting import Problem
 from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss
 from gce.members import Rows
+from gce.parameters import AUTO, NONE, POSITIVE, Rules, among, instance, is_number, shown, within
 from gce.reading import measured
 from gce.scoring import class_codes, scores
-from gce.settings import check_number, look_up, users_line
+from gce.settings import look_up, users_line
 from gce.table import Schema, check_labels, check_magnitude, check_numbers, check_spread, one_hot
 
 
@@ -103,8 +102,7 @@ class Regression(RegressorMixin, ConvexModel):
         array of shape (n, 2), or (n, k, 2) for several targets
             Lower and upper ends; infinite where there are too few held-out rows for so high a coverage.
         """
-        if not 0 < check_number("coverage", coverage, 0) < 1:
-            raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
+        within(0, 1, "()").check("coverage", coverage)
         mean = self.loss_.predict(self._scores(X)).cpu().numpy()
         if len(self.residuals_) == 0:
             raise ValueError(
@@ -122,30 +120,13 @@ class Regression(RegressorMixin, ConvexModel):
 class Classification(ClassifierMixin, ConvexModel):
     """Classes, two or more."""
 
-    def __init__(
-        self, *, class_weight: Mapping[Any, float] | str | None = None, temperature: float | str = "auto", **others: Any
-    ) -> None:
-        super().__init__(**others)
-        self.class_weight = class_weight
-        self.temperature = temperature
+    class_weight: Mapping[Any, float] | str | None
+    temperature: float | str
 
-    def __init_subclass__(cls, **given: Any) -> None:
-        """Give a classifier one signature, as scikit-learn reads it: parameters of the way of learning, then these.
-
-        A subclass of such a classifier keeps that signature, or the one it writes itself.
-        """
-        super().__init_subclass__(**given)
-        if cls.__init__ is not Classification.__init__:
-            return
-        way = next((base for base in cls.__mro__ if "__init__" in vars(base) and base is not Classification), object)
-        this, *own, _ = signature(Classification.__init__).parameters.values()
-        learned = [p for p in signature(way).parameters.values() if p.kind is p.KEYWORD_ONLY]
-
-        def init(self: Classification, **parameters: Any) -> None:
-            Classification.__init__(self, **parameters)
-
-        init.__signature__ = Signature([this, *learned, *own])  # type: ignore[attr-defined]
-        cls.__init__ = init  # type: ignore[method-assign]
+    parameter_rules: ClassVar[Rules] = {
+        "class_weight": among("balanced") | instance("a dict", Mapping) | NONE,
+        "temperature": AUTO | POSITIVE,
+    }
 
     def _encode_y(self, y: Any) -> tuple[Array, NDArray[np.intp] | None]:
         check_labels(y)
@@ -206,11 +187,13 @@ class Classification(ClassifierMixin, ConvexModel):
         known = self.classes_.tolist()
         unknown = [label for label in self.class_weight if label not in set(known)]
         if unknown:
-            raise ValueError(f"class_weight names {unknown}, which are not among the classes {known}")
+            raise ValueError(f"class_weight names {shown(unknown)}, which are not among the classes {shown(known)}")
         for label, factor in self.class_weight.items():
-            number = isinstance(factor, Real) and not isinstance(factor, bool)
-            if not number or not 0 < factor <= sys.float_info.max:
-                raise ValueError(f"class weights must be positive numbers, got {factor!r} for {label!r}")
+            if not is_number(factor) or not 0 < factor <= sys.float_info.max:
+                raise ValueError(
+                    f"class weights must be positive numbers, got class_weight={shown(dict(self.class_weight))}, which "
+                    f"has {shown(factor)} for {label!r}"
+                )
         factors = [float(self.class_weight.get(label, 1.0)) for label in known]
         return measured(np.array(factors), "class weights")
 
@@ -231,14 +214,6 @@ class Classification(ClassifierMixin, ConvexModel):
             rows = HeldOut(self.ensemble_(problem.X), problem.y, problem.train[0])
             self.temperature_ = lonely_temperature(self.loss_, rows)
 
-    def _check_table(self) -> None:
-        super()._check_table()
-        if self.temperature != "auto" and not 0 < check_number("temperature", self.temperature, 0) < np.inf:
-            raise ValueError(f"temperature must be 'auto' or positive and finite, got {self.temperature!r}")
-        known = self.class_weight is None or isinstance(self.class_weight, Mapping)
-        if not known and not (isinstance(self.class_weight, str) and self.class_weight == "balanced"):
-            raise ValueError(f"class_weight must be 'balanced', a dict or None, got {self.class_weight!r}")
-
     def decision_function(self, X: Any) -> Array:
         """Raw scores: ``(n,)`` log-odds of ``classes_[1]`` for two classes, ``(n, k)`` for more."""
         return scores(self._scores(X))
@@ -246,6 +221,10 @@ class Classification(ClassifierMixin, ConvexModel):
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, ``(n, classes)``, at the temperature that held-out rows ask for."""
         return self._probabilities(self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of ``predict_proba``, from the scores: finite where a probability rounds to 0."""
+        return self.loss_.log_predict(self._scores(X) / self.temperature_).cpu().numpy()
 
     def _probabilities(self, pred: Tensor) -> Array:
         return self.loss_.predict(pred / self.temperature_).cpu().numpy()

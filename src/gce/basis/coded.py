@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gce.basis.base import Basis
+from gce.parameters import Rules, check_parameters, count, within
 from gce.rows import Inputs
 from gce.streams import names_of_rows
 from gce.trees import Bins
@@ -38,6 +39,9 @@ class Coding:
         bins = Bins.learn(rows, codes)
         return cls(bins, bins.code(rows))
 
+
+#: Leaves of a tree: as many as rows can have.
+_MOST_LEAVES = 2**31 - 1
 
 #: What is known of rows that a fit still holds, by the number of codes: one fit may grow several classes of trees.
 _CODINGS: WeakIdKeyDictionary = WeakIdKeyDictionary()
@@ -77,6 +81,13 @@ class Coded(Basis):
 
     codes: int = CODES
 
+    parameter_rules: ClassVar[Rules] = {
+        "leaves": count(2, _MOST_LEAVES),
+        "depth": count(1, _MOST_LEAVES),
+        "least": within(0, np.inf, "[)"),
+        "codes": count(2, CODES),
+    }
+
     def prepare(self, X: Inputs) -> None:
         self.coded(X)
 
@@ -86,8 +97,7 @@ class Coded(Basis):
         if seen is None or seen.X is not X:
             if not isinstance(X, Tensor):
                 raise ValueError("trees take dense rows, got sparse ones: give X.toarray(), or use basis='neural'")
-            if not 2 <= self.codes <= CODES:
-                raise ValueError(f"codes must be from 2 to {CODES}, got {self.codes!r}")
+            check_parameters(self)
             known = _CODINGS.setdefault(X, {})
             if self.codes not in known:
                 known[self.codes] = Coding.of(X, self.codes)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Literal, Self, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -23,6 +23,8 @@ from gce.basis.tree import Grown
 from gce.clock import Pace
 from gce.losses import CrossEntropy, Logistic, Loss
 from gce.objectives import Joint, Objective
+from gce.parameters import NONE, Rules, check_parameters, count
+from gce.parameters import within as between
 from gce.parts import Parts
 from gce.rows import Inputs
 from gce.streams import RoundStreams
@@ -62,6 +64,8 @@ class Forest(Coded):
         Into how many parts a column is cut beforehand, at most.
     """
 
+    parameter_rules: ClassVar[Rules] = {"trees": count(1), "tries": between(0, 1, "(]") | NONE}
+
     def __init__(self, trees: int = 50, tries: float | None = None, least: float = 1, codes: int = 256) -> None:
         self.trees = trees
         self.tries = tries
@@ -73,8 +77,7 @@ class Forest(Coded):
         return Habit("nonlinear", "2/(t+1)", calls=1)
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> ForestAtoms:
-        if self.trees < 1 or self.least < 0 or (self.tries is not None and not 0 < self.tries <= 1):
-            raise ValueError(f"Forest needs trees >= 1, least >= 0 and tries in (0, 1] or None, got {self!r}")
+        check_parameters(self)
         if not isinstance(objective, Joint):
             raise ValueError("a Forest learns from targets: use algorithm='nonlinear', or 'auto'")
         risk, seen = objective.risk, self.coded(X)
@@ -87,7 +90,7 @@ class Forest(Coded):
             rows = np.flatnonzero(weight).astype(np.uint32)
             seeds = torch.randint(2**62, (self.trees,), generator=generator).tolist()
             own = weight[rows] / unit, np.ascontiguousarray(y[rows])
-            each.append([partial(_grown, seen, rows, *own, tries, self.least, seed) for seed in seeds])
+            each.append([partial(_grown, seen, rows, *own, tries, float(self.least), seed) for seed in seeds])
         offset, reach = (risk.offset - centre).cpu(), objective.bound.cpu()
         if link != "identity":
             # the farthest a score can be from the offset

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from gce.basis.captured import Recorder
 from gce.basis.descent import Schedule, descend
 from gce.basis.network import Activation, Architecture, Bounded, Networks, Parameters, SingleNeuron, TwoLayer, drawn
 from gce.objectives import Objective
+from gce.parameters import FLAG, NONE, POSITIVE, Rules, among, check_parameters, count, within
 from gce.rows import Inputs
 from gce.streams import RoundStreams
 
@@ -55,6 +56,16 @@ class TrainedBasis(Basis):
     restarts: int
     _inputs: tuple[int, ...] = ()
 
+    parameter_rules: ClassVar[Rules] = {
+        "learning_rate": POSITIVE,
+        "min_learning_rate": POSITIVE,
+        "patience": count(0),
+        "last_epochs": count(0),
+        "max_epochs": count(1),
+        "batch_size": count(1) | NONE,
+        "restarts": count(1),
+    }
+
     def monotone(self, signs: Tensor) -> Self:
         other = copy(self)
         other._inputs = tuple(map(int, signs.tolist()))
@@ -79,7 +90,7 @@ class TrainedBasis(Basis):
         self._end = end
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, last: Atoms | None = None) -> Networks:
-        self._check_tries()
+        check_parameters(self)
         n, models = objective.rows, len(objective.bound) if self.separate else 1
         architecture, dtype = self.architecture(n).monotone(self._inputs), self.dtype(n)
         outputs = len(objective.bound) // models
@@ -93,12 +104,6 @@ class TrainedBasis(Basis):
         task = Task(architecture, asked, X[:n], models, rng.rows)
         trained = self._train(task, start, self._schedule(n), _RETRIES)
         return Networks(architecture.free, self._best(*trained, models), objective.bound, models)
-
-    def _check_tries(self) -> None:
-        if self.batch_size is not None and self.batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1 or None, got {self.batch_size!r}")
-        if self.restarts < 1:
-            raise ValueError(f"restarts must be at least 1, got {self.restarts!r}")
 
     def _best(self, parameters: Parameters, values: list[float], models: int) -> Parameters:
         """Of each member's tries the one with the least objective, model by model."""
@@ -199,6 +204,15 @@ class Neural(TrainedBasis):
     """
 
     inherits = True
+    parameter_rules: ClassVar[Rules] = {
+        "hidden": count(1) | NONE,
+        "activation": among("relu", "tanh"),
+        "output": among("hardtanh", "tanh"),
+        "shared": FLAG,
+        "max_epochs": count(1) | NONE,
+        "gain": within(0, math.inf, "[)") | NONE,
+        "inherit": within(0, 1) | NONE,
+    }
 
     def __init__(
         self,
@@ -239,16 +253,9 @@ class Neural(TrainedBasis):
         return not self.shared
 
     def architecture(self, rows: int) -> TwoLayer:
-        hidden = _by_size(self.hidden, rows, 10, 50)
-        if hidden < 1:
-            raise ValueError(f"Neural needs hidden >= 1, got hidden={self.hidden!r}")
-        if self.activation not in ("relu", "tanh"):
-            raise ValueError(f"activation must be 'relu' or 'tanh', got {self.activation!r}")
-        if self.output not in ("hardtanh", "tanh"):
-            raise ValueError(f"output must be 'hardtanh' or 'tanh', got {self.output!r}")
-        if self.inherit is not None and not 0 <= self.inherit <= 1:
-            raise ValueError(f"inherit must be in [0, 1] or None, got {self.inherit!r}")
-        return TwoLayer(hidden, self.activation, self.output, _by_size(self.gain, rows, 1.0, 0.5))
+        check_parameters(self)
+        hidden, gain = _by_size(self.hidden, rows, 10, 50), _by_size(self.gain, rows, 1.0, 0.5)
+        return TwoLayer(hidden, self.activation, self.output, gain)
 
     def epochs(self, rows: int) -> int:
         return _by_size(self.max_epochs, rows, 40, 30)

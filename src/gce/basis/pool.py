@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from gce.basis.base import Atoms, Basis
 from gce.objectives import Objective
+from gce.parameters import NONE, Rule, Rules, check_parameters, shown
 from gce.rows import Inputs
 from gce.streams import RoundStreams
 
 Function = Callable[[np.ndarray], ArrayLike]
+
+
+def _are_functions(given: Any) -> bool:
+    return isinstance(given, Sequence) and len(given) > 0 and all(map(callable, given))
 
 
 class Pool(Basis):
@@ -31,6 +36,7 @@ class Pool(Basis):
     """
 
     exact: ClassVar[bool] = True
+    parameter_rules: ClassVar[Rules] = {"functions": Rule(_are_functions, "a list of one callable or more") | NONE}
 
     def __init__(self, functions: Sequence[Function] | None = None, outputs: ArrayLike | None = None) -> None:
         self.functions = functions
@@ -54,11 +60,10 @@ class Pool(Basis):
             if (self.functions is None) == (self.outputs is None):
                 raise ValueError("Pool needs either functions or outputs, and not both")
             if self.functions is not None:
-                if len(self.functions) == 0:
-                    raise ValueError("Pool needs at least one function")
+                check_parameters(self)
                 every = torch.stack([evaluate(f, X) for f in self.functions])
             else:
-                every = torch.as_tensor(np.asarray(self.outputs, dtype=np.float64), device=X.device)
+                every = torch.as_tensor(_matrices(self.outputs), device=X.device)
                 every = every[..., None] if every.ndim == 2 else every
                 if every.ndim != 3 or every.shape[1] != len(X):
                     raise ValueError(
@@ -66,6 +71,13 @@ class Pool(Basis):
                     )
             self._seen = seen = (X, every)
         return seen[1]
+
+
+def _matrices(outputs: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(outputs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Pool: outputs must be an array of numbers, got {shown(outputs)}") from error
 
 
 def evaluate(function: Function, X: Inputs) -> Tensor:

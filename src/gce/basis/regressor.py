@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gce.basis.base import Atoms, Basis, Habit
 from gce.objectives import Model, Objective
+from gce.parameters import Rules, among, check_parameters, shown
 from gce.rows import Inputs
 from gce.streams import RoundStreams
 
@@ -51,6 +52,8 @@ class RegressorBasis(Basis):
         holds less. Where the length counts too (``algorithm="nonlinear"``), outputs are clipped.
     """
 
+    parameter_rules: ClassVar[Rules] = {"bound_by": among("scale", "clip")}
+
     def __init__(self, estimator: Any, bound_by: Literal["scale", "clip"] = "scale") -> None:
         self.estimator = estimator
         self.bound_by = bound_by
@@ -58,11 +61,12 @@ class RegressorBasis(Basis):
     def _check(self) -> None:
         one = self.estimator
         if isinstance(one, type) or not all(hasattr(one, name) for name in ("fit", "predict", "get_params")):
-            raise ValueError(f"RegressorBasis needs a scikit-learn regressor such as Ridge(), got {one!r}")
+            raise ValueError(
+                f"RegressorBasis needs a scikit-learn regressor such as Ridge() as its estimator, got {shown(one)}"
+            )
         if is_classifier(one):
             raise ValueError(f"RegressorBasis needs a regressor, whatever the task, got the classifier {one!r}")
-        if self.bound_by not in ("scale", "clip"):
-            raise ValueError(f"bound_by must be 'scale' or 'clip', got {self.bound_by!r}")
+        check_parameters(self)
 
     @property
     def habit(self) -> Habit:

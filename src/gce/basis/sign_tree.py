@@ -12,6 +12,7 @@ from gce.basis.coded import Coded
 from gce.basis.regressor import best_step
 from gce.basis.tree import Grown, TreeAtoms
 from gce.objectives import Objective
+from gce.parameters import check_parameters
 from gce.rows import Inputs
 from gce.streams import RoundStreams
 from gce.trees import Bins, Grove
@@ -40,8 +41,7 @@ class SignTree(Coded):
         self.least = least
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> TreeAtoms:
-        if self.leaves < 2 or self.depth < 1 or self.least < 0:
-            raise ValueError(f"SignTree needs leaves >= 2, depth >= 1 and least >= 0, got {self!r}")
+        check_parameters(self)
         model = objective.model
         if not model.free:
             raise ValueError(

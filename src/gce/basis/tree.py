@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -18,6 +18,8 @@ from gce.basis.base import Habit
 from gce.basis.coded import Coded, Rows
 from gce.basis.planted import Planted, dense, within
 from gce.objectives import Model, Objective
+from gce.parameters import Rules, check_parameters, count
+from gce.parameters import within as between
 from gce.parts import Parts
 from gce.rows import Inputs
 from gce.streams import RoundStreams
@@ -27,6 +29,8 @@ Grown = tuple[NDArray[Any], ...]
 
 #: Where all rows are learned from, nobody asks what they hold.
 _UNNAMED = np.empty(0, np.uint64)
+#: Levels of a symmetric tree, which has room for two to that many leaves from the start.
+_MOST_LEVELS = 16
 
 
 def growing() -> ModuleType:
@@ -61,6 +65,13 @@ class Tree(Coded):
         may be of them.
     """
 
+    parameter_rules: ClassVar[Rules] = {
+        "l2": between(0, np.inf, "[)"),
+        "columns": between(0, 1, "(]"),
+        "rows": between(0, 1, "(]"),
+        "shrinkage": between(1e-6, 1),
+    }
+
     def __init__(
         self,
         leaves: int = 31,
@@ -83,22 +94,13 @@ class Tree(Coded):
 
     @property
     def habit(self) -> Habit:
-        if not 0 < self.shrinkage <= 1:
-            raise ValueError(f"shrinkage must be in (0, 1], got {self.shrinkage!r}")
+        check_parameters(self)
         return Habit(
             "boosting", calls=round(50 / self.shrinkage), patience=round(3 / self.shrinkage), shrinkage=self.shrinkage
         )
 
-    def _check(self) -> None:
-        sound = self.leaves >= 2 and self.depth >= 1 and self.least >= 0 and self.l2 >= 0
-        if not (sound and 0 < self.columns <= 1 and 0 < self.rows <= 1):
-            raise ValueError(
-                f"{type(self).__name__} needs leaves >= 2, depth >= 1, least >= 0, l2 >= 0, and columns and rows in "
-                f"(0, 1], got {self!r}"
-            )
-
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams) -> TreeAtoms:
-        self._check()
+        check_parameters(self)
         model, seen = objective.model, self.coded(X)
         names = seen.names if self.rows < 1 else _UNNAMED
         slope, bend = (np.ascontiguousarray(t.cpu().numpy()) for t in (model.slope, model.bend))
@@ -167,6 +169,8 @@ class SymmetricTree(Tree):
     least, l2, columns, rows, codes, shrinkage
         As in :class:`Tree`.
     """
+
+    parameter_rules: ClassVar[Rules] = {"depth": count(1, _MOST_LEVELS)}
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from gce.basis.assorted import Assorted
 from gce.basis.base import Atoms, Basis
 from gce.basis.regressor import best_step
 from gce.objectives import Model, Objective
+from gce.parameters import Rules, among, check_parameters, shown
 from gce.rows import Inputs
 from gce.streams import RoundStreams
 
@@ -34,21 +35,23 @@ class Union(Basis):
         takes the least risk along the line to the proposal, whatever is chosen here.
     """
 
+    parameter_rules: ClassVar[Rules] = {"choose": among("linear", "risk")}
+
     def __init__(self, bases: Sequence[Basis], choose: Literal["linear", "risk"] = "linear") -> None:
         self.bases = bases
         self.choose = choose
 
     def _check(self) -> None:
-        if isinstance(self.bases, str | Basis) or not all(isinstance(base, Basis) for base in self.bases):
-            raise ValueError(f"Union needs a list of bases such as [gce.Tree(), gce.Neural()], got {self.bases!r}")
+        listed = isinstance(self.bases, Sequence) and not isinstance(self.bases, str)
+        if not listed or not all(isinstance(base, Basis) for base in self.bases):
+            raise ValueError(f"Union needs a list of bases such as [gce.Tree(), gce.Neural()], got {shown(self.bases)}")
         if not self.bases:
-            raise ValueError("Union needs at least one basis, got an empty list")
+            raise ValueError("Union needs at least one basis, got bases=[]")
         if known := [base for base in self.bases if base.exact]:
             raise ValueError(
                 f"{type(known[0]).__name__} names its members, which a Union cannot: give its models by another basis"
             )
-        if self.choose not in ("linear", "risk"):
-            raise ValueError(f"choose must be 'linear' or 'risk', got {self.choose!r}")
+        check_parameters(self)
 
     @property
     def separate(self) -> bool:

@@ -22,6 +22,7 @@ from gce.cli.rendering import counted, json_of, say, show
 from gce.cli.rows import Columns, Rows, load
 from gce.cli.standings import Standings
 from gce.cli.tasks import Task, settle
+from gce.storage.container import put
 
 _HELD_OUT = 0.2
 
@@ -113,8 +114,8 @@ def _run(contest: Contest, options: dict[str, Any], console: Console) -> tuple[l
 def _write(folder: Path, title: str, standings: Standings, result: dict[str, Any]) -> list[Path]:
     """The table, the numbers and, where there is matplotlib, the picture."""
     table, numbers, picture = (folder / f"compare.{suffix}" for suffix in ("md", "json", "png"))
-    table.write_text(f"{title}\n\n{standings.markdown()}\n", encoding="utf-8")
-    numbers.write_text(json_of(result), encoding="utf-8")
+    put(table, f"{title}\n\n{standings.markdown()}\n".encode())
+    put(numbers, json_of(result).encode())
     if find_spec("matplotlib") is None:
         return [table, numbers]
     draw(picture, title, standings)

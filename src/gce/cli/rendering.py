@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 
 
@@ -28,13 +29,33 @@ def fail(text: str) -> None:
     _said().print(f"[red]error:[/red] {escape(text)}")
 
 
+class Harmless(Console):
+    """A console that shows control characters instead of sending them: names come from files that strangers wrote.
+
+    A terminal obeys them: they move its cursor, set its title, or write to the clipboard.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """What is printed, in segments: styles are rich's own, and text is the only part that came from elsewhere."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(harmless(segment.text), segment.style)
+
+
+def harmless(text: str) -> str:
+    """Text with what cannot be printed, but for the ends of lines, as an escape of Python's: ``\\x1b``."""
+    if text.isprintable():
+        return text
+    seen = (letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+    return "".join(seen)
+
+
 def _said() -> Console:
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+    return Harmless(file=sys.stderr, highlight=False, soft_wrap=True)
 
 
 def show(*parts: RenderableType) -> None:
     """Results on standard output."""
-    console = Console(file=sys.stdout, highlight=False)
+    console = Harmless(file=sys.stdout, highlight=False)
     for part in parts:
         # a line is left to the terminal to break: whoever copies a path gets it whole
         console.print(part, soft_wrap=isinstance(part, str))
@@ -42,7 +63,10 @@ def show(*parts: RenderableType) -> None:
 
 def json_of(document: dict[str, Any]) -> str:
     """A JSON document; what is not finite is null, which JSON has a word for."""
-    return json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+    # JSON leaves some control characters as they are
+    parts = (letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
+    return "".join(parts) + "\n"
 
 
 def _finite(value: Any) -> Any:

@@ -10,12 +10,7 @@ from typing import Any
 import typer
 from sklearn.base import BaseEstimator, clone
 
-from gce.algorithms import ALGORITHMS
-from gce.basis import BASES
-from gce.line_search import LINE_SEARCHES
-
-#: Parameters that are objects, with the names these go by: their own parameters are set as ``basis__hidden=20``.
-_OBJECTS: dict[str, dict[str, Any]] = {"algorithm": ALGORITHMS, "basis": BASES, "line_search": LINE_SEARCHES}
+from gce.settings import OBJECTS
 
 #: Not every shell's user writes Python.
 _BOOLEANS = {"true": True, "false": False}
@@ -51,11 +46,11 @@ def _pair(setting: str) -> tuple[str, Any]:
 
 def _object(model: Any, owner: str, name: str) -> BaseEstimator:
     held = getattr(model, owner)
-    if isinstance(held, str) and held in _OBJECTS.get(owner, {}):
-        held = clone(_OBJECTS[owner][held])
+    if isinstance(held, str) and held in OBJECTS.get(owner, {}):
+        held = clone(OBJECTS[owner][held])
         model.set_params(**{owner: held})
     if not isinstance(held, BaseEstimator):
-        named = f": name one first, as in {owner}={next(iter(_OBJECTS[owner]))}" if owner in _OBJECTS else ""
+        named = f": name one first, as in {owner}={next(iter(OBJECTS[owner]))}" if owner in OBJECTS else ""
         raise typer.BadParameter(f"{name!r}: {owner}={held!r} has no parameters of its own{named}", param_hint="--set")
     return held
 

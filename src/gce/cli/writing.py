@@ -11,6 +11,9 @@ from pathlib import Path
 import polars as pl
 import typer
 
+from gce.cli.rendering import harmless
+from gce.storage.container import replacing
+
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
     ".csv": pl.DataFrame.write_csv,
     ".parquet": pl.DataFrame.write_parquet,
@@ -45,6 +48,9 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write a table; ``-`` is CSV on standard output."""
     if str(path) == "-":
         for number, part in enumerate(frame.iter_slices(_ROWS_AT_ONCE)):
-            sys.stdout.write(part.write_csv(include_header=number == 0))
+            lines = part.write_csv(include_header=number == 0)
+            # a program that reads them gets them as they are
+            sys.stdout.write(harmless(lines) if sys.stdout.isatty() else lines)
         return
-    _WRITERS[path.suffix.lower()](frame, path)
+    with replacing(path) as new:
+        _WRITERS[path.suffix.lower()](frame, new)

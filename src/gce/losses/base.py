@@ -83,6 +83,10 @@ class Loss(BaseEstimator):
         """Inverse link: what a raw score means, ``(..., n, k)`` (the mean, or probabilities)."""
         return pred
 
+    def log_predict(self, pred: Tensor) -> Tensor:
+        """Logarithms of what is predicted, where that is probabilities."""
+        return self.predict(pred).log()
+
     def lipschitz(self, bound: float) -> float:
         """Lipschitz constant in the score while scores and targets stay in ``[-bound, bound]``."""
         raise NotImplementedError(f"{type(self).__name__} does not know its Lipschitz constant")

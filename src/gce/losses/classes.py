@@ -42,6 +42,9 @@ class Logistic(Loss):
     def predict(self, pred: Tensor) -> Tensor:
         return links.sigmoid(pred)
 
+    def log_predict(self, pred: Tensor) -> Tensor:
+        return torch.nn.functional.logsigmoid(torch.cat([-pred, pred], -1))
+
     def lipschitz(self, bound: float) -> float:
         return 1.0
 
@@ -87,6 +90,9 @@ class CrossEntropy(Loss):
 
     def predict(self, pred: Tensor) -> Tensor:
         return links.softmax(pred)
+
+    def log_predict(self, pred: Tensor) -> Tensor:
+        return torch.log_softmax(pred, -1)
 
     def lipschitz(self, bound: float) -> float:
         return math.sqrt(2)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gce.losses.base import Loss, ResidualLoss
 from gce.losses.softened import SoftPower, SoftQuantile
+from gce.parameters import Rules, check_parameters, within
 
 
 class Squared(ResidualLoss):
@@ -49,12 +50,14 @@ class Power(ResidualLoss):
     curved: ClassVar[bool] = True
     least: ClassVar[float] = 0.0
 
+    #: Convex from 1 on; beyond 100 the powers of residuals leave float64.
+    parameter_rules: ClassVar[Rules] = {"q": within(1, 100)}
+
     def __init__(self, q: float = 1.0) -> None:
         self.q = q
 
     def _exponent(self) -> float:
-        if not self.q >= 1:
-            raise ValueError(f"Power loss needs q >= 1 to be convex, got q={self.q!r}")
+        check_parameters(self)
         return float(self.q)
 
     def phi(self, residual: Tensor) -> Tensor:
@@ -95,12 +98,14 @@ class PseudoHuber(ResidualLoss):
     curved: ClassVar[bool] = True
     least: ClassVar[float] = 0.0
 
+    #: Its square, and that of a residual in units of it, stay in float64.
+    parameter_rules: ClassVar[Rules] = {"delta": within(1e-100, 1e100)}
+
     def __init__(self, delta: float = 1.0) -> None:
         self.delta = delta
 
     def _width(self) -> float:
-        if not self.delta > 0:
-            raise ValueError(f"PseudoHuber needs delta > 0, got delta={self.delta!r}")
+        check_parameters(self)
         return float(self.delta)
 
     def phi(self, residual: Tensor) -> Tensor:
@@ -133,12 +138,13 @@ class Quantile(ResidualLoss):
     curved: ClassVar[bool] = True
     least: ClassVar[float] = 0.0
 
+    parameter_rules: ClassVar[Rules] = {"quantile": within(0, 1, "()")}
+
     def __init__(self, quantile: float = 0.5) -> None:
         self.quantile = quantile
 
     def _level(self) -> float:
-        if not 0 < self.quantile < 1:
-            raise ValueError(f"Quantile loss needs 0 < quantile < 1, got quantile={self.quantile!r}")
+        check_parameters(self)
         return float(self.quantile)
 
     def phi(self, residual: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from gce.report import classes, columns, fitted, guarantee, importance, residual
 from gce.report.markup import Markup, Section, counted, join, tag
 from gce.report.measures import Measure, measures
 from gce.report.trial import Trial, tried
+from gce.storage.container import put
 
 _SECTIONS = (fitted, classes, residuals, training, importance, weights, columns, timing, guarantee)
 
@@ -51,7 +52,7 @@ def save(path: str | Path, name: str, subtitle: str, found: list[Measure], secti
     """Put a page together and write it."""
     text = _page(name, subtitle, found, sections)
     # a lone surrogate in a name has no place in a file
-    Path(path).write_text(text, encoding="utf-8", errors="replace")
+    put(Path(path), text.encode("utf-8", errors="replace"))
 
 
 def _page(name: str, subtitle: str, found: list[Measure], sections: list[Section]) -> str:

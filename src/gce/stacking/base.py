@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MetaEstimatorMixin, is_classifier
 from sklearn.utils import Bunch, get_tags, indexable
@@ -23,9 +22,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from gce.losses import Loss
 from gce.members import Split
+from gce.parameters import FLAG, JOBS, SEED, Rules, check_parameters, count, instance, within
 from gce.reading import row_weights
 from gce.responses import Array, Response
-from gce.settings import as_numpy, check_number, draw_seed
+from gce.settings import as_numpy, draw_seed
 from gce.stacking.checks import check_fittable, check_prefit, is_dropped, models_of, named
 from gce.stacking.crossfit import Rows, cross_fit
 from gce.stacking.evidence import Evidence, Question, ask_fitted
@@ -56,6 +56,15 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
     random_state: Any
     verbose: int
 
+    parameter_rules: ClassVar[Rules] = {
+        "loss": instance("a name or a Loss object", str, Loss),
+        "prefit": FLAG,
+        "fold_share": within(0, 1),
+        "n_jobs": JOBS,
+        "random_state": SEED,
+        "verbose": FLAG | count(0),
+    }
+
     #: How members are asked; the classes in it are as members know them.
     _response: Response
     #: None in a copy ``without_cache``.
@@ -66,10 +75,7 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
 
     def _check_settings(self) -> None:
         """Refuse wrong parameters, before any data is touched."""
-        if not isinstance(self.prefit, bool | np.bool_):
-            raise ValueError(f"prefit must be True or False, got {self.prefit!r}")
-        if not 0 <= check_number("fold_share", self.fold_share, 0) <= 1:
-            raise ValueError(f"fold_share must be in [0, 1], got {self.fold_share!r}")
+        check_parameters(self)
         if self.prefit and self.fold_share:
             raise ValueError(f"prefit=True fits no models on folds: set fold_share=0, got {self.fold_share!r}")
 

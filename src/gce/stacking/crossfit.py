@@ -96,6 +96,8 @@ def cross_fit(
         if keep:
             models[name] = CrossFitted(models.get(name), kept, fold_share)
             seconds[m] *= len(models[name].parts)
+    # joblib says what it has done only at the end of its results
+    next(results, None)
     return models, gathered(question, answers, seconds, list(splits))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.validation import _num_samples
 
-from gce.members import Split, indices
+from gce.members import Split, as_pairs, indices, is_splitter
 from gce.settings import check_count
 
 #: Folds of ``cv=None``.
 FOLDS = 5
+_WORDS = "None, an int, a splitter or an iterable of (train, test)"
 
 
 def folds_for(cv: Any, X: Any, y: NDArray[Any], stratify: bool, seed: int, given: Mapping[str, Any]) -> list[Split]:
@@ -34,20 +35,17 @@ def folds_for(cv: Any, X: Any, y: NDArray[Any], stratify: bool, seed: int, given
     given : mapping
         What else a splitter is told, such as ``groups``: folds of a given number keep these whole.
     """
-    if isinstance(cv, str):
-        hint = ": for fitted members use prefit=True" if cv == "prefit" else ""
-        raise ValueError(f"cv must be None, an int, a splitter or an iterable of (train, test), got {cv!r}{hint}")
+    if isinstance(cv, str) and cv == "prefit":
+        raise ValueError(f"cv must be {_WORDS}, got 'prefit': for fitted members use prefit=True")
     if cv is None or (isinstance(cv, Integral) and not isinstance(cv, bool)):
         folds = FOLDS if cv is None else check_count("cv", cv, 2)
         cv = _splitter(stratify, given.get("groups") is not None)(folds, shuffle=True, random_state=seed)
-    if hasattr(cv, "split"):
+    if is_splitter(cv):
         splits = cv.split(X, y, **given)
-    elif isinstance(cv, Iterable):
+    else:
+        splits = as_pairs(cv, _WORDS)
         if given.get("groups") is not None:
             raise ValueError("groups and a list of splits both say what to hold out: give one of them")
-        splits = cv
-    else:
-        raise ValueError(f"cv must be None, an int, a splitter or an iterable of (train, test), got {cv!r}")
     rows = _num_samples(X)
     return _partition([(indices(train, rows), indices(test, rows)) for train, test in splits], rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_y
 
 from gce.losses import REGRESSION, CrossEntropy, Logistic, LogMixture, Loss, Squared
 from gce.members import Split
+from gce.parameters import Rules, among
 from gce.responses import Array, Numbers, Probabilities, Scores, called
 from gce.scoring import class_codes, scores
 from gce.settings import look_up
@@ -87,10 +88,10 @@ class StackedClassification(ClassifierMixin, Stack):
 
     mix: str
 
+    parameter_rules: ClassVar[Rules] = {"mix": among("scores", "probabilities")}
+
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.mix not in ("probabilities", "scores"):
-            raise ValueError(f"mix must be 'scores' or 'probabilities', got {self.mix!r}")
         if self.mix == "scores" and isinstance(self.loss, str) and self.loss == "brier":
             raise ValueError("loss='brier' is for probabilities: set mix='probabilities'")
 
@@ -191,6 +192,17 @@ class StackedClassification(ClassifierMixin, Stack):
         X : as in ``fit``
         """
         return self._probabilities(self._mixture(X))
+
+    @available_if(_means_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of class probabilities, ``(n, classes)``: of mixed scores finite where a probability rounds to 0.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+        """
+        mixture = torch.from_numpy(self._mixture(X))
+        return (mixture.log() if self.mix == "probabilities" else self._link().log_predict(mixture)).numpy()
 
     def _probabilities(self, mixture: Array) -> Array:
         """The probabilities ``(n, classes)`` that mixed responses ``(n, k)`` mean."""

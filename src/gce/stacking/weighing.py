@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 
+from gce.parameters import Rules, at_least, count, within
 from gce.responses import Array
-from gce.settings import check_count, check_number
 from gce.stacking.editing import EditableStack
 from gce.stacking.evidence import Evidence
 from gce.surgery.share import warn_of_gaps
@@ -18,9 +20,7 @@ class BestWeights(EditableStack):
 
     tol: float
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        check_number("tol", self.tol, 0)
+    parameter_rules: ClassVar[Rules] = {"tol": at_least(0)}
 
     def _solve(self, evidence: Evidence, start: Array | None = None) -> Solution:
         with torch.no_grad():
@@ -36,12 +36,7 @@ class SelectedWeights(EditableStack):
     bags: int
     share: float
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        check_count("rounds", self.rounds, 1)
-        check_count("bags", self.bags, 1)
-        if not 0 < check_number("share", self.share, 0) <= 1:
-            raise ValueError(f"share must be in (0, 1], got {self.share!r}")
+    parameter_rules: ClassVar[Rules] = {"rounds": count(1), "bags": count(1), "share": within(0, 1, "(]")}
 
     def _solve(self, evidence: Evidence, start: Array | None = None) -> Solution:
         rng = np.random.default_rng(self._seed)

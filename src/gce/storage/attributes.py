@@ -35,7 +35,14 @@ def restore_all(parts: Parts) -> dict[str, Any]:
     unknown = parts.meta.keys() - FITTED.keys()
     if unknown:
         raise ValueError(f"{sorted(unknown)[0]!r} is no attribute of a fitted model")
-    return {name: codec.restore(parts.within(name)) for name, codec in FITTED.items() if name in parts.meta}
+    return {name: _restored(name, parts) for name in FITTED if name in parts.meta}
+
+
+def _restored(name: str, parts: Parts) -> Any:
+    try:
+        return FITTED[name].restore(parts.within(name))
+    except ValueError as error:
+        raise ValueError(f"{name!r}: {error}") from error
 
 
 def store_all(attributes: dict[str, Any]) -> Parts:

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 from gce.active_set import ActiveSet, Standing
 from gce.fitting import Fit, Keep, Round
@@ -108,6 +114,40 @@ class Checkpoint:
             self._fresh = False
 
 
+@contextmanager
+def opened(folder: str | Path) -> Iterator[Checkpoint]:
+    """A folder that no other fit writes to meanwhile, where the system can see to that.
+
+    The folder itself is locked, by ``flock``: the lock goes with the process that holds it, however that ends, and
+    leaves no file behind. On Windows, and on file systems that know no such locks, nobody is kept out.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with _locked(Path(folder)):
+        yield Checkpoint(folder)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        # a file system without locks answers with another error
+        with suppress(OSError):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"checkpoint={str(folder)!r} is in use by another fit: wait until that has ended, or give another "
+                    "folder"
+                ) from None
+        yield
+    finally:
+        # the lock goes with the handle
+        os.close(handle)
+
+
 class Series:
     """The rounds of a fit in a folder, or of one of its families.
 
@@ -117,16 +157,17 @@ class Series:
         Claimed.
     name : str
         What its files' names begin with.
-    inputs : int
-        What an atom sees of a row.
+    shape : (int, int)
+        Rows of the fit, those held out among them, and what an atom sees of a row.
     bound : Tensor of shape (k,)
         The hull that rounds are run in.
     """
 
-    def __init__(self, checkpoint: Checkpoint, name: str, inputs: int, bound: Tensor) -> None:
+    def __init__(self, checkpoint: Checkpoint, name: str, shape: tuple[int, int], bound: Tensor) -> None:
         self._checkpoint, self._folder, self._name = checkpoint, checkpoint.folder, name
         self._mark = checkpoint.name + name
-        self._inputs, self._bound = inputs, bound
+        self._rows, self._inputs = shape
+        self._bound = bound
 
     def _path(self, kind: str, t: int) -> Path:
         return self._folder / f"{self._name}{kind}-{t:06d}.safetensors"
@@ -171,7 +212,7 @@ class Series:
             )
             return None
         with _blamed(path, _ROUNDING_ADVICE):
-            return self._read(kind, t).finite("pred", members, None, len(self._bound))
+            return self._read(kind, t).finite("pred", members, self._rows, len(self._bound))
 
     def keep(self, news: Round, active: ActiveSet) -> None:
         """Write a round's news, and the predictions of an active set that could not find them again."""

@@ -11,8 +11,8 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -61,11 +61,17 @@ class ModelFileError(ValueError):
 
 
 def write(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Write a file whole or not at all.
+    """Write a file whole or not at all; see :func:`packed`."""
+    put(Path(path), packed(path, meta, tensors))
+
+
+def packed(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> bytes:
+    """The bytes of a file.
 
     Parameters
     ----------
     path : str or Path
+        For errors to name.
     meta : dict
         JSON values, none of them an infinite or missing number.
     tensors : dict of Tensor
@@ -79,11 +85,21 @@ def write(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, Tenso
     length = int.from_bytes(data[:8], "little")
     if length > HEADER_BYTES or _values(data[8 : 8 + length]) > JSON_VALUES:
         raise ValueError(f"{str(path)!r} would need {len(text):,} bytes of metadata, more than a file may have")
-    put(Path(path), data)
+    return data
 
 
 def put(path: Path, data: bytes) -> None:
-    """Give a file its contents, all of them or none; a link stays one, and what it leads to gets them."""
+    """Give a file its contents, all of them or none."""
+    with replacing(path) as part:
+        part.write_bytes(data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside another one, which takes its place and its permissions when it was written without an error.
+
+    A link stays one, and what it leads to is replaced. What the system has against it is said with the file's name.
+    """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         # renaming would put a file in place of a device
@@ -92,12 +108,21 @@ def put(path: Path, data: bytes) -> None:
         raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to: make it first")
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY}")
     try:
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
+        part.touch(exist_ok=False)
+        mode = stat.S_IMODE((path if path.exists() else part).stat().st_mode)
+        # from the start, so that nobody else can read what only its owner may
+        part.chmod(mode | stat.S_IWUSR)
+        yield part
+        with part.open("rb+") as file:
             os.fsync(file.fileno())
+        part.chmod(mode)
         part.replace(path)
         _settle(path.parent)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # a full disk names no file, and nobody knows the name of the new one
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -112,8 +137,15 @@ def read(path: str | Path) -> tuple[Meta, Tensors]:
     OSError
         There is no such file, or it may not be read.
     """
-    path = Path(path)
-    data, header = _opened(path)
+    return _contents(Path(path), *_opened(Path(path)))
+
+
+def unpacked(path: str | Path, data: bytes) -> tuple[Meta, Tensors]:
+    """The same of bytes that were :func:`packed` for a path."""
+    return _contents(Path(path), data, _header(Path(path), data[8 : 8 + int.from_bytes(data[:8], "little")]))
+
+
+def _contents(path: Path, data: bytes, header: dict[str, Any]) -> tuple[Meta, Tensors]:
     meta = _parsed(path, header.pop("__metadata__", None))
     for name, entry in header.items():
         if not isinstance(entry, dict) or entry.get("dtype") not in _DTYPES:
@@ -157,14 +189,20 @@ def _opened(path: Path) -> tuple[bytes, dict[str, Any]]:
         text = file.read(length) if 0 < length <= HEADER_BYTES else b""
         if not 0 < length == len(text):
             refuse(path, "is not a safetensors file, or is cut off")
-        if _values(text) > JSON_VALUES:
-            refuse(path, "has a header that gce would not write")
-        header = _json(path, text)
-        if not isinstance(header, dict):
-            refuse(path, "is not a safetensors file")
-        if len(header) > _MOST_TENSORS:
-            refuse(path, f"holds more than {_MOST_TENSORS} tensors")
+        header = _header(path, text)
         return size + text + file.read(), header
+
+
+def _header(path: Path, text: bytes) -> dict[str, Any]:
+    """The JSON of a header."""
+    if _values(text) > JSON_VALUES:
+        refuse(path, "has a header that gce would not write")
+    header = _json(path, text)
+    if not isinstance(header, dict):
+        refuse(path, "is not a safetensors file")
+    if len(header) > _MOST_TENSORS:
+        refuse(path, f"holds more than {_MOST_TENSORS} tensors")
+    return header
 
 
 def _json(path: Path, text: str | bytes) -> Any:

@@ -13,6 +13,7 @@ from gce.basis.base import Atoms
 from gce.fitting import Round
 from gce.parts import Parts
 from gce.storage import paths
+from gce.storage.paths import MOST_READ, MOST_WRITTEN, Room
 
 #: What rounds may say of each member.
 COLUMNS = ("risk", "gap", "gap_lower", "size", "atoms", "validation")
@@ -20,8 +21,8 @@ COLUMNS = ("risk", "gap", "gap_lower", "size", "atoms", "validation")
 ROUNDING = 1e-6
 
 
-def store(course: Sequence[Round], members: int) -> Parts:
-    """Rounds of a fit of so many members, whose atoms are not foreign."""
+def store(course: Sequence[Round], members: int, room: Room | None = None) -> Parts:
+    """Rounds of a fit of so many members, whose atoms are not foreign; a file of several fits has one room for all."""
 
     def table(dtype: torch.dtype, fill: float = 0) -> Tensor:
         return torch.full((len(course), members), fill, dtype=dtype)
@@ -52,12 +53,14 @@ def store(course: Sequence[Round], members: int) -> Parts:
         **{f"columns.{name}": column for name, column in columns.items()},
     }
     parts = Parts({"first": course[0].t, "rounds": len(course), "columns": names}, tensors)
-    parts.add("path", paths.store([(news.members, news.weights) for news in course]))
+    parts.add("path", paths.store([(news.members, news.weights) for news in course], room or Room(MOST_WRITTEN)))
     parts.add("atoms", stored.store(atoms))
     return parts
 
 
-def restore(parts: Parts, members: int, known: int, inputs: int, bound: Tensor) -> list[Round]:
+def restore(
+    parts: Parts, members: int, known: int, inputs: int, bound: Tensor, room: Room | None = None
+) -> list[Round]:
     """Rounds from a file, before which ``known`` slots stood, the zero function's among them.
 
     Whether they follow from the rounds before them is for :class:`Sequel` to say.
@@ -70,7 +73,7 @@ def restore(parts: Parts, members: int, known: int, inputs: int, bound: Tensor) 
     atoms = _unstacked(parts, rounds, members, inputs, bound)
     slots = known + torch.tensor([some is not None for some in atoms]).cumsum(0)
     everyone = [own.nonzero().flatten().tolist() for own in running]
-    path = paths.restore(parts, everyone, slots.tolist())
+    path = paths.restore(parts, everyone, slots.tolist(), room or Room(MOST_READ))
     columns = _columns(parts, rounds, members)
     course = []
     for i, (who, own, some) in enumerate(zip(everyone, path, atoms, strict=True)):

@@ -16,21 +16,22 @@ from gce.mixing import MixedFit
 from gce.parts import Parts
 from gce.storage import courses
 from gce.storage.courses import ROUNDING
+from gce.storage.paths import MOST_READ, MOST_WRITTEN, Room
 
 #: Families in a file: more than a user would name are refused before they cost anything.
 _MOST_FAMILIES = 1000
 
 
-def store_fit(fit: Fit) -> Parts:
+def store_fit(fit: Fit, room: Room | None = None) -> Parts:
     """A fit whose atoms are not foreign."""
     parts = Parts({"members": fit.members, "roomy": fit.roomy, "together": isinstance(fit.stopping, Together)})
     if fit.bound is not None:
         parts.tensors["bound"] = fit.bound
-        parts.add("course", courses.store(fit.course, fit.members))
+        parts.add("course", courses.store(fit.course, fit.members, room))
     return parts
 
 
-def restore_fit(parts: Parts, inputs: int, bound: Tensor) -> Fit:
+def restore_fit(parts: Parts, inputs: int, bound: Tensor, room: Room | None = None) -> Fit:
     """A fit as it stood after its last round; its limits are set by whoever goes on with it.
 
     Parameters
@@ -39,6 +40,8 @@ def restore_fit(parts: Parts, inputs: int, bound: Tensor) -> Fit:
     inputs : int
     bound : Tensor of shape (k,)
         The ensemble's, which is also the fit's own in files of version 1.
+    room : Room, optional
+        What a file of several fits may still take.
     """
     members, course = parts.integer("members", 1), parts.within("course")
     # before anything of that length is made, a tensor of it is asked for
@@ -47,7 +50,7 @@ def restore_fit(parts: Parts, inputs: int, bound: Tensor) -> Fit:
     fit.bound = parts.tensor("bound", len(bound)) if "roomy" in parts.meta else bound
     if not (fit.bound > 0).all():
         raise ValueError("a bound must be positive")
-    rounds = courses.restore(course, members, 1, inputs, fit.bound)
+    rounds = courses.restore(course, members, 1, inputs, fit.bound, room)
     sequel = courses.Sequel(members, len(bound))
     for news in rounds:
         sequel.check(news)
@@ -74,8 +77,9 @@ def store_mixed(mixed: MixedFit) -> Parts:
         {"shares": torch.tensor(shares, dtype=torch.float64)},
     )
     parts.tensors |= {f"columns.{name}": torch.tensor(column, dtype=torch.float64) for name, column in said.items()}
+    room = Room(MOST_WRITTEN)
     for i, fit in enumerate(mixed.fits.values()):
-        parts.add(str(i), store_fit(fit))
+        parts.add(str(i), store_fit(fit, room))
     return parts
 
 
@@ -85,7 +89,8 @@ def restore_mixed(parts: Parts, inputs: int, bound: Tensor) -> MixedFit:
     if not 1 < len(families) == len(set(families)) <= _MOST_FAMILIES:
         raise ValueError("the families must be some, and have names that differ")
     own = [parts.within(str(i)) for i in range(len(families))]
-    begun = [restore_fit(part, inputs, bound) if "course" in part.meta else None for part in own]
+    room = Room(MOST_READ)
+    begun = [restore_fit(part, inputs, bound, room) if "course" in part.meta else None for part in own]
     members = {fit.members for fit in begun if fit is not None}
     if len(members) != 1 or any(part.meta.get("members") not in members for part in own):
         raise ValueError("the families are of different members, or none has begun")
@@ -135,17 +140,17 @@ def store_history(history: list[dict[str, Any]]) -> Parts:
     return Parts({"columns": names}, {"seconds": seconds, **{f"columns.{name}": c for name, c in columns.items()}})
 
 
-def restore_history(parts: Parts) -> list[dict[str, Any]]:
-    """Epochs, with the means over members made anew."""
+def restore_history(parts: Parts, members: int) -> list[dict[str, Any]]:
+    """Epochs of so many members, with the means over them made anew."""
     names = parts.words("columns")
     if not set(names) <= {"risk", "validation"} or "risk" not in names:
         raise ValueError("the history has columns that no training writes")
-    risk = parts.tensor("columns.risk", None, None)
+    risk = parts.tensor("columns.risk", None, members)
     seconds = parts.finite("seconds", len(risk)).tolist()
     columns: dict[str, Tensor] = {name: parts.tensor(f"columns.{name}", *risk.shape) for name in names}
     entries = []
     for i, spent in enumerate(seconds):
-        members = {name: column[i].tolist() for name, column in columns.items()}
-        means = {name: sum(own) / len(own) for name, own in members.items()}
-        entries.append({"epoch": i + 1, "validation": None, **means, "seconds": spent, "members": members})
+        each = {name: column[i].tolist() for name, column in columns.items()}
+        means = {name: sum(own) / len(own) for name, own in each.items()}
+        entries.append({"epoch": i + 1, "validation": None, **means, "seconds": spent, "members": each})
     return entries

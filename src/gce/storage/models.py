@@ -33,7 +33,8 @@ def save(model: Any, path: str | Path) -> None:
     Raises
     ------
     ValueError
-        A member, the loss or the model's class is not gce's own, or its last fit did not come to its end.
+        A member, the loss or the model's class is not gce's own, its last fit did not come to its end, or something in
+        it is not what a fit leaves behind, so that it could not be loaded.
     """
     check_is_fitted(model, "ensemble_")
     kind = type(model)
@@ -44,7 +45,7 @@ def save(model: Any, path: str | Path) -> None:
         )
     atoms = model.ensemble_.parts if fit is None else fit.atoms
     foreign = first_foreign([*atoms, *getattr(model, "_guests", ())])
-    if kind.__module__ != "gce.estimators":
+    if not kind.__module__.startswith("gce.estimators."):
         foreign = f"a {kind.__name__}"
     if foreign is not None:
         raise ValueError(
@@ -62,7 +63,21 @@ def save(model: Any, path: str | Path) -> None:
         parts.add("fit", learned.store_fit(fit))
     if fit is None and hasattr(model, "history_"):
         parts.add("history", learned.store_history(model.history_))
-    container.write(path, parts.meta, parts.tensors)
+    data = container.packed(path, parts.meta, parts.tensors)
+    _prove(kind, path, data)
+    container.put(Path(path), data)
+
+
+def _prove(kind: type[Any], path: str | Path, data: bytes) -> None:
+    """Read a file before it is written, as :func:`gce.load` will: what cannot be read must not replace anything."""
+    meta, tensors = container.unpacked(path, data)
+    try:
+        restored(Parts(meta, tensors), {kind.__name__: kind}, torch.device("cpu"))
+    except Exception as error:
+        raise ValueError(
+            f"the model cannot be kept in a file, because gce.load would refuse it ({container.first_line(error)}); "
+            f"nothing was written to {str(path)!r}"
+        ) from error
 
 
 def restored(parts: Parts, kinds: Mapping[str, type[Any]], device: torch.device) -> Any:
@@ -96,7 +111,7 @@ def restored(parts: Parts, kinds: Mapping[str, type[Any]], device: torch.device)
             raise ValueError("the ensemble's bound is another one than that of its atoms and weights")
     else:
         model.ensemble_ = learned.restore_ensemble(parts.within("ensemble"), inputs, offset, bound).to(device)
-        model.history_ = learned.restore_history(parts.within("history"))
+        model.history_ = learned.restore_history(parts.within("history"), len(model.ensemble_.origin[:, 0].unique()))
     model.n_iter_ = len(model.history_)
     return model
 
@@ -133,12 +148,19 @@ def _estimator(parts: Parts, kinds: Mapping[str, type[Any]]) -> Any:
     unknown = given.keys() - set(kind._get_param_names())
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameter {sorted(unknown)[0]!r}")
-    parameters = {name: values.decode(value) for name, value in given.items()}
+    parameters = {name: _decoded(name, value) for name, value in given.items()}
     # the one parameter that predictions look at
     jobs = parameters.get("n_jobs")
     if isinstance(jobs, bool) or not (jobs is None or isinstance(jobs, int)) or jobs == 0:
-        raise ValueError("'n_jobs' must be an integer other than 0, or null")
+        raise ValueError(f"'n_jobs' must be an integer other than 0, or null, but is {jobs!r}")
     return kind(**parameters)
+
+
+def _decoded(name: str, value: Any) -> Any:
+    try:
+        return values.decode(value)
+    except ValueError as error:
+        raise ValueError(f"{name!r}: {error}") from error
 
 
 def _check(model: Any, fitted: dict[str, Any]) -> None:

@@ -83,10 +83,10 @@ def encode(value: Any) -> Any:
         return _encode_items(value)
     for name, kind in _OWN.items():
         if type(value) is kind:
-            return {"object": name, "parameters": _encode_dict(value.get_params(deep=False))}
+            return {"object": name, "parameters": _encode_plain(name, value.get_params(deep=False))}
     for name, (kind, names) in _SPLITTERS.items():
         if type(value) is kind:
-            return {"object": name, "parameters": _encode_dict({key: getattr(value, key) for key in names})}
+            return {"object": name, "parameters": _encode_plain(name, {key: getattr(value, key) for key in names})}
     raise OpaqueError(f"{type(value).__name__} has no form in a file")
 
 
@@ -125,8 +125,13 @@ def _encode_items(value: Any) -> Any:
     return items if isinstance(value, list) else {"tuple": items}
 
 
-def _encode_dict(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: encode(value) for name, value in values.items()}
+def _encode_plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of an object: numbers and words, and nothing that holds others."""
+    encoded = {key: encode(value) for key, value in values.items()}
+    for key, value in encoded.items():
+        if not _plain(value) and not (isinstance(value, dict) and value.keys() == {"float"}):
+            raise OpaqueError(f"{key} of {name} is no number or word")
+    return encoded
 
 
 def _decode_float(value: Any) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gce.parameters import is_iterable
 from gce.rows import Matrix, SparseRows
 from gce.table.sheet import Kind, Sheet, Values
 
@@ -175,7 +176,7 @@ def chosen_columns(given: Any, names: Sequence[str]) -> set[int]:
 
 
 def _places(what: str, given: Any, names: Sequence[str]) -> set[int]:
-    if not isinstance(given, Iterable):
+    if not is_iterable(given):
         raise ValueError(f"{what} must list names, places or booleans, got {given!r}")
     # an array of both names and places would make names of the places
     listed = [item.item() if isinstance(item, np.generic) else item for item in given]

@@ -1,21 +1,10 @@
-"""scikit-learn's contract: a task and a way of learning, together, and nothing else."""
+"""What the six classes say of themselves: the parts of their docstrings that they share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
-
-from gce.base import Array
-from gce.greedy import GreedyConvexEnsemble
-from gce.jointly import NeuralNetwork, NonGreedyConvexEnsemble
-from gce.scoring import class_codes
-from gce.tasks import Classification, Regression
-
-_GREEDY = """
+GREEDY = """
     Every round asks the basis for the model that points best downhill, chooses which weights move and how far, and
     stops when the rows held out no longer improve. By default this is done four times over the same folds, for boosted
     trees of two shapes, a forest and small networks, and the shares of the four are solved exactly on the rows held
@@ -110,7 +99,7 @@ default="auto"
         How columns are read: names, kinds, levels, gaps, scaling.
 """
 
-_TRAINED = """
+TRAINED = """
     learning_rate, min_learning_rate : float, default=%(rate)s, 1e-5
         Adam's first rate, and the floor of its schedule.
     patience : int, default=10
@@ -157,7 +146,7 @@ _TRAINED = """
         How columns are read: names, kinds, levels, gaps, scaling.
 """
 
-_NONGREEDY = """
+NONGREEDY = """
     ``n_atoms`` networks and their weights are one model, trained by Adam: what a greedy ensemble is compared with where
     the number of atoms is known. Weights stay on the simplex at every step, scores in ``offset_ +- bound_``.
 
@@ -178,7 +167,7 @@ _NONGREEDY = """
     output : {"hardtanh", "tanh"}, default="hardtanh"\
 """
 
-_NETWORK = """
+NETWORK = """
     One two-layer network, its outputs not bounded, regularised by weight decay: the paper's baseline.
 
     Parameters
@@ -209,78 +198,10 @@ _TASK = {
 }
 
 
-def _documented(text: str, **parts: str) -> Any:
+def documented(text: str, **parts: str) -> Any:
     def add(cls: type) -> type:
         parameters, attributes = next(own for task, own in _TASK.items() if cls.__name__.endswith(task))
         cls.__doc__ = (cls.__doc__ or "") + text % {**parts, "task": parameters} + attributes
         return cls
 
     return add
-
-
-@_documented(
-    _GREEDY,
-    loss='{"auto", "squared_error", "absolute_error", "pseudo_huber", "quantile"} or Loss',
-    loss_doc='"auto" is "squared_error". Parameters go with objects: ``gce.losses.Quantile(0.9)``.',
-    bound="4/3 of the farthest target's distance from the offset, for each output",
-    offset=" (the weighted mean for squared error)",
-    scores="predictions (of all targets)",
-)
-class GCERegressor(Regression, GreedyConvexEnsemble):
-    """Regression by a greedy convex ensemble, for one target or several."""
-
-    def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Predictions after each round, each member standing still from its best round on."""
-        for pred in self._staged_scores(X):
-            yield self._answer(pred)
-
-
-@_documented(
-    _GREEDY,
-    loss='{"auto", "log_loss"} or Loss',
-    loss_doc='"auto" is "log_loss": logistic with one score for two classes, cross-entropy for more.',
-    bound="10",
-    offset=" (the classes' log-odds)",
-    scores="the log-odds of ``classes_[1]`` (two classes only)",
-)
-class GCEClassifier(Classification, GreedyConvexEnsemble):
-    """Classification by a greedy convex ensemble, for two classes or more."""
-
-    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
-        """Classes predicted after each round, each member standing still from its best round on."""
-        for pred in self._staged_scores(X):
-            yield self.classes_[class_codes(pred)]
-
-    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
-        """Class probabilities after each round."""
-        for pred in self._staged_scores(X):
-            yield self._probabilities(pred)
-
-
-@_documented(_NONGREEDY + _TRAINED, greedy="GCERegressor", rate="1e-2", decay="0")
-class NGCERegressor(Regression, NonGreedyConvexEnsemble):
-    """Regression by a convex ensemble of a given size, trained all at once, for one target or several."""
-
-
-@_documented(_NONGREEDY + _TRAINED, greedy="GCEClassifier", rate="1e-2", decay="0")
-class NGCEClassifier(Classification, NonGreedyConvexEnsemble):
-    """Classification by a convex ensemble of a given size, trained all at once, for two classes or more."""
-
-
-@_documented(_NETWORK + _TRAINED, greedy="GCERegressor", rate="1e-3", decay="1e-4")
-class NNRegressor(Regression, NeuralNetwork):
-    """Regression by a plain two-layer network with an l2 penalty, for one target or several."""
-
-    def _reach(self, y: Tensor, weight: Array, centre: Tensor) -> Tensor:
-        share = torch.from_numpy(weight / weight.sum())
-        spread = (share[:, None] * (y - centre).square()).sum(0).sqrt()
-        # a constant target is the offset to rounding, whatever the network says
-        return torch.where(spread > 0, spread, 1e-12 * (1 + centre.abs()))
-
-
-@_documented(_NETWORK + _TRAINED, greedy="GCEClassifier", rate="1e-3", decay="1e-4")
-class NNClassifier(Classification, NeuralNetwork):
-    """Classification by a plain two-layer network with an l2 penalty, for two classes or more."""
-
-    def _reach(self, y: Tensor, weight: Array, centre: Tensor) -> Tensor:
-        return torch.ones_like(centre)

@@ -1,0 +1,198 @@
+"""Every parameter of every public class, with values of wrong types and sizes: a fit works, or an error names it."""
+
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import gce
+from gce import losses
+from gce.parameters import check_parameters, rules_of
+
+ROWS = 16
+X = np.random.default_rng(0).normal(size=(ROWS, 2))
+y, LABELS = X[:, 0] + 0.1 * X[:, 1], (X[:, 0] > np.median(X[:, 0])).astype(int)
+VALUES = (
+    None,
+    "word",
+    float("nan"),
+    float("inf"),
+    -1,
+    0,
+    np.array([1.0, 2.0]),
+    np.array(3),
+    torch.tensor([1.0, 2.0]),
+    torch.tensor(1.0),
+    [1],
+    [],
+    {"a": 1},
+    True,
+    1e300,
+    0.5,
+    1.0,
+    object(),
+)
+RIDGES = [("one", Ridge(1.0)), ("two", Ridge(2.0))]
+LINES = [("one", LogisticRegression()), ("two", LogisticRegression(C=2.0))]
+#: Classes, what they are given beside the parameter in question, and targets.
+ESTIMATORS = {
+    gce.GCERegressor: ({"basis": gce.Tree(leaves=2), "max_iter": 1, "max_atoms": 1, "cv": 2, "random_state": 0}, y),
+    gce.GCEClassifier: (
+        {"basis": gce.Neural(hidden=1, max_epochs=1), "max_iter": 1, "max_atoms": 1, "cv": None, "random_state": 0},
+        LABELS,
+    ),
+    gce.NGCERegressor: ({"n_atoms": 1, "hidden": 1, "max_epochs": 1, "patience": 0, "random_state": 0}, y),
+    gce.NGCEClassifier: ({"n_atoms": 1, "hidden": 1, "max_epochs": 1, "patience": 0, "random_state": 0}, LABELS),
+    gce.NNRegressor: ({"hidden": 1, "max_epochs": 1, "patience": 0, "random_state": 0}, y),
+    gce.NNClassifier: ({"hidden": 1, "max_epochs": 1, "patience": 0, "random_state": 0}, LABELS),
+    gce.ConvexStackingRegressor: ({"estimators": RIDGES, "cv": 2, "random_state": 0}, y),
+    gce.ConvexStackingClassifier: ({"estimators": LINES, "cv": 2, "random_state": 0}, LABELS),
+    gce.GreedySelectionRegressor: ({"estimators": RIDGES, "cv": 2, "rounds": 1, "random_state": 0}, y),
+    gce.GreedySelectionClassifier: ({"estimators": LINES, "cv": 2, "rounds": 1, "random_state": 0}, LABELS),
+}
+#: Objects, the parameter that they are, and what they are given themselves.
+OBJECTS = {
+    gce.Neural: ("basis", {"hidden": 1, "max_epochs": 1}),
+    gce.Neuron: ("basis", {"max_epochs": 1}),
+    gce.Tree: ("basis", {"leaves": 2}),
+    gce.SymmetricTree: ("basis", {"depth": 1}),
+    gce.SignTree: ("basis", {"leaves": 2}),
+    gce.Forest: ("basis", {"trees": 1}),
+    gce.Pool: ("basis", {"functions": None}),
+    gce.RegressorBasis: ("basis", {"estimator": Ridge()}),
+    gce.Union: ("basis", {"bases": [gce.Tree(leaves=2)]}),
+    gce.Boosting: ("algorithm", {}),
+    gce.Blended: ("algorithm", {}),
+    gce.Brent: ("line_search", {}),
+    gce.OpenLoop: ("line_search", {}),
+    losses.Power: ("loss", {}),
+    losses.PseudoHuber: ("loss", {}),
+    losses.Quantile: ("loss", {}),
+}
+#: Parameters without a rule: what they may be depends on the rows or on the members, and is checked with these.
+WITH_ROWS = {"bound", "categorical_features", "monotonic_cst", "cv", "estimators", "estimator", "bases", "outputs"}
+
+
+def tried(make, targets, name, value):
+    """What a fit says that does not name the parameter; None where it works, or names it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            make().fit(X, targets)
+        except (ValueError, TypeError) as error:
+            return (
+                None if re.search(rf"\b{name}\b", str(error)) else f"{name}={value!r}: {type(error).__name__} {error}"
+            )
+        except Exception as error:
+            return f"{name}={value!r}: {type(error).__name__} {error}"
+    return None
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+def test_estimators_take_a_value_or_name_the_parameter(kind):
+    given, targets = ESTIMATORS[kind]
+    said = [
+        tried(lambda name=name, value=value: kind(**{**given, name: value}), targets, name, value)
+        for name in inspect.signature(kind).parameters
+        for value in VALUES
+        # processes take long to start
+        if not (name == "n_jobs" and value is VALUES[4])
+    ]
+    assert not list(filter(None, said))
+
+
+@pytest.mark.parametrize("kind", OBJECTS, ids=lambda kind: kind.__name__)
+def test_objects_take_a_value_or_name_the_parameter(kind):
+    role, own = OBJECTS[kind]
+    limits = {"max_iter": 1, "max_atoms": 1, "cv": None, "random_state": 0}
+    beside = {} if role == "basis" else {"basis": gce.Tree(leaves=2)}
+
+    def make(name, value):
+        return gce.GCERegressor(**{**limits, **beside, role: kind(**{**own, name: value})})
+
+    said = [
+        tried(lambda name=name, value=value: make(name, value), y, name, value)
+        for name in inspect.signature(kind).parameters
+        for value in VALUES
+    ]
+    assert not list(filter(None, said))
+
+
+@pytest.mark.parametrize("kind", [*ESTIMATORS, *OBJECTS], ids=lambda kind: kind.__name__)
+def test_every_parameter_has_a_rule(kind):
+    assert set(inspect.signature(kind).parameters) <= rules_of(kind).keys() | WITH_ROWS
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"n_jobs": 0.5}, "n_jobs must be an integer other than 0 or None, got 0.5"),
+        ({"n_jobs": 1.0}, "n_jobs must be an integer other than 0 or None, got 1.0"),
+        ({"tol": np.array([1.0, 2.0])}, r"tol must be a number of at least 0, got array\(\[1., 2.\]\)"),
+        ({"warm_start": torch.tensor([1, 2])}, r"warm_start must be True or False, got tensor\(\[1, 2\]\)"),
+        ({"basis": gce.Neural(learning_rate=None)}, "Neural: learning_rate must be positive and finite, got None"),
+        ({"basis": [gce.Tree(), gce.Neural(gain=np.nan)]}, r"Neural: gain must be in \[0, inf\) or None, got nan"),
+        (
+            {"basis": gce.SymmetricTree(depth=1e300)},
+            r"SymmetricTree: depth must be an integer from 1 to 16, got 1e\+300",
+        ),
+        ({"loss": losses.Power(q=1e300)}, r"Power: q must be in \[1, 100\], got 1e\+300"),
+        ({"scoring": "roc_auc"}, "scoring='roc_auc' cannot judge these predictions"),
+        ({"scoring": "no such scorer"}, "scoring"),
+    ],
+)
+def test_words(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        gce.GCERegressor(max_iter=1, **parameters).fit(X, y)
+
+
+def test_a_wrong_parameter_is_told_before_the_rows_are_looked_at():
+    with pytest.raises(ValueError, match="max_iter must be"):
+        gce.GCERegressor(max_iter="many").fit(None, None)
+
+
+def test_a_users_own_parameters_have_no_rules():
+    class Own(gce.Neural):
+        def __init__(self, size="large"):
+            super().__init__()
+            self.size = size
+
+    check_parameters(Own(size=object()))
+
+
+@pytest.mark.parametrize("kind", [gce.GCEClassifier, gce.GCERegressor, gce.NGCEClassifier, gce.NNRegressor])
+def test_an_unknown_parameter_is_told_of_the_class_that_was_called(kind):
+    with pytest.raises(
+        TypeError, match=rf"{kind.__name__}.__init__\(\) got an unexpected keyword argument 'max_depth'"
+    ):
+        kind(max_depth=3)
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        (
+            "basis__hidden",
+            r"basis__hidden cannot be set, because basis='auto' is a name.*basis=gce.Neural\(hidden=...\)",
+        ),
+        ("basis__leaves", r"basis=gce.Tree\(leaves=...\)"),
+        ("loss__quantile", r"loss=gce.losses.Quantile\(quantile=...\)"),
+        ("basis__nothing", "is a name: give an object$"),
+    ],
+)
+def test_a_parameter_of_an_object_needs_the_object(key, words):
+    model = gce.GCERegressor()
+    with pytest.raises(ValueError, match=words):
+        model.set_params(**{key: 3})
+    model.set_params(basis=gce.Neural(), basis__hidden=3)
+    assert model.basis.hidden == 3
+
+
+@pytest.mark.parametrize("weight", [{0: "heavy"}, {0: None}, {0: np.array([1.0, 2.0])}, {0: np.nan}, {0: 10**400}])
+def test_a_weight_of_a_class_is_a_positive_number(weight):
+    with pytest.raises(ValueError, match="class weights must be positive numbers, got class_weight="):
+        gce.GCEClassifier(max_iter=1, class_weight=weight).fit(X, LABELS)
