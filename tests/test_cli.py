@@ -166,7 +166,11 @@ def test_a_time_limit_is_told(folder):
         (["fit", "{}/train.csv", "-t", "label", "--set", "max_atom=3"], 2, "did you mean 'max_atoms'?"),
         (["fit", "{}/train.csv", "-t", "label", "--set", "max_atoms"], 2, "not of the form name=value"),
         (["fit", "{}/train.csv", "-t", "label", "--set", "loss__x=1"], 2, "has no parameters of its own"),
-        (["fit", "{}/train.csv", "-t", "label", "--set", "max_atoms=none"], 1, "max_atoms must be an integer"),
+        (
+            ["fit", "{}/train.csv", "-t", "label", "--set", "max_atoms=none"],
+            1,
+            "max_atoms must be 'auto' or an integer",
+        ),
         (["fit", "{}/train.csv", "-t", "label", "--device", "cuda:99"], 1, "device='cuda:99' cannot be used here"),
         (["fit", "{}/train.csv", "-t", "label", "--task", "cluster"], 2, "--task"),
         (["predict", "{}/train.csv", "{}/test.csv"], 1, "train.csv"),

@@ -11,6 +11,7 @@ from gce.basis import BASES, Basis, Forest, Neural, SymmetricTree, Tree
 from gce.basis.neural import FULL_BATCH_ROWS
 from gce.fitting import Method, Problem
 from gce.members import SMALL_ROWS
+from gce.parameters import shown
 from gce.settings import look_up
 
 
@@ -56,6 +57,8 @@ def chosen(given: Any, rows: int, columns: int, outputs: int, plain: bool) -> di
         return automatic(rows, columns, outputs) if plain else {"neural": Neural()}
     if isinstance(given, Mapping):
         several = dict(given)
+        if not all(isinstance(name, str) for name in several):
+            raise ValueError(f"basis must have words as the names of classes, got {shown(given)}")
     elif isinstance(given, Sequence) and not isinstance(given, str):
         several = {_name(one): one for one in given}
         if len(several) < len(given):

@@ -156,7 +156,7 @@ def splits_for(cv: Any, fraction: float | None, rows: Rows, seed: int) -> list[S
 
 def is_splitter(cv: Any) -> bool:
     """Whether something splits rows as scikit-learn's splitters do; text and tensors have a ``split`` of their own."""
-    return hasattr(cv, "split") and not isinstance(cv, str | Tensor)
+    return hasattr(cv, "split") and not isinstance(cv, str | bytes | Tensor)
 
 
 def as_pairs(cv: Any, words: str) -> list[tuple[Any, Any]]:

@@ -224,7 +224,8 @@ class Classification(ClassifierMixin, ConvexModel):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of ``predict_proba``, from the scores: finite where a probability rounds to 0."""
-        return self.loss_.log_predict(self._scores(X) / self.temperature_).cpu().numpy()
+        pred = self._scores(X)
+        return self.loss_.log_predict(pred / self.temperature_).cpu().numpy()
 
     def _probabilities(self, pred: Tensor) -> Array:
         return self.loss_.predict(pred / self.temperature_).cpu().numpy()

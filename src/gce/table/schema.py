@@ -151,9 +151,9 @@ class Schema:
                 raise ValueError(
                     f"monotonic_cst names the columns {unknown}, which X does not have: it has {_some(names)}"
                 )
-            listed: NDArray[Any] = np.array([given.get(name, 0) for name in names])
+            listed: NDArray[Any] = _as_array([given.get(name, 0) for name in names])
         else:
-            listed = np.asarray(given)
+            listed = _as_array(given)
         if listed.shape != (len(names),) or not np.isin(listed, (-1, 0, 1)).all():
             raise ValueError(
                 f"monotonic_cst must have -1, 0 or 1 for each of the {len(names)} columns of X, got {given!r}"
@@ -162,6 +162,14 @@ class Schema:
             if sign and column.kind != "number":
                 raise ValueError(f"monotonic_cst constrains {column.name!r}, which has no order: it is a {column.kind}")
         return listed.astype(np.int64)
+
+
+def _as_array(given: Any) -> NDArray[Any]:
+    """An array of what is given, whatever that is."""
+    try:
+        return np.asarray(given)
+    except ValueError:  # parts of different lengths
+        return np.empty(0, dtype=object)
 
 
 def chosen_columns(given: Any, names: Sequence[str]) -> set[int]:
