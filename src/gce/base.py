@@ -36,7 +36,7 @@ from gce.parameters import (
     within,
 )
 from gce.reading import Given, Reading, counted_alike, measured, row_weights
-from gce.rows import Inputs, Matrix, SparseRows, for_training, on_device, stacked
+from gce.rows import WRITTEN_AT_ONCE, Inputs, Matrix, SparseRows, for_training, on_device, stacked
 from gce.settings import (
     as_bound,
     as_numpy,
@@ -370,9 +370,11 @@ class ConvexModel(Writing, Support, Reading):
     def _scored(self, X: Matrix) -> Tensor:
         """Raw scores of coded rows, ``(n, k)``; beside them and ``X`` only some rows are held at a time."""
         with torch.no_grad(), limited(self.n_jobs):
-            step = min(_ROWS_AT_ONCE, max(1, _NUMBERS_AT_ONCE // max(X.shape[1], 1)))
-            if isinstance(X, SparseRows) and not len(self.table_.encoder.flagged):
-                step = _ROWS_AT_ONCE
+            step = _ROWS_AT_ONCE
+            # sparse rows stay so, unless there are flags beside them
+            if not isinstance(X, SparseRows) or len(self.table_.encoder.flagged):
+                at_once = WRITTEN_AT_ONCE if isinstance(X, SparseRows) else _NUMBERS_AT_ONCE
+                step = min(step, max(1, at_once // max(X.shape[1], 1)))
             blocks = (X[first : first + step] for first in range(0, len(X), step))
             return torch.cat([self.ensemble_(self._rows(block)) for block in blocks])
 

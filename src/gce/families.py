@@ -6,13 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from gce.algorithms import Algorithm
 from gce.basis import BASES, Basis, Forest, Neural, SymmetricTree, Tree
 from gce.basis.neural import FULL_BATCH_ROWS
 from gce.fitting import Method, Problem
 from gce.members import SMALL_ROWS
 from gce.parameters import shown
+from gce.rows import Inputs
 from gce.settings import look_up
+
+#: Numbers of sparse rows up to which trees are fitted unasked: their growers look at every one of them, zero or not.
+SPARSE_FOR_TREES = 1 << 26
+
+#: For how many epochs an atom is trained where columns outnumber rows.
+WIDE_EPOCHS = 10
 
 
 @dataclass(frozen=True)
@@ -51,10 +60,10 @@ def chosen(given: Any, rows: int, columns: int, outputs: int, plain: bool) -> di
     rows, columns, outputs : int
         Of the table that they are fitted to.
     plain : bool
-        Rows are dense, no sign is to be kept and no algorithm is named, so that trees can serve.
+        Rows are such that trees can serve (:func:`for_trees`), no sign is to be kept and no algorithm is named.
     """
     if isinstance(given, str) and given == "auto":
-        return automatic(rows, columns, outputs) if plain else {"neural": Neural()}
+        return automatic(rows, columns, outputs) if plain else {"neural": _networks(rows, columns, Neural())}
     if isinstance(given, Mapping):
         several = dict(given)
         if not all(isinstance(name, str) for name in several):
@@ -73,6 +82,11 @@ def chosen(given: Any, rows: int, columns: int, outputs: int, plain: bool) -> di
     return found
 
 
+def for_trees(X: Inputs) -> bool:
+    """Whether trees are fitted to rows ``(N, d)`` where a user leaves it open: to all but very many sparse ones."""
+    return isinstance(X, Tensor) or len(X) * X.shape[1] <= SPARSE_FOR_TREES
+
+
 def _name(given: Any) -> str:
     return given if isinstance(given, str) else type(given).__name__.lower()
 
@@ -87,5 +101,12 @@ def automatic(rows: int, columns: int, outputs: int) -> dict[str, Basis]:
         "tree": Tree(leaves=16, least=1, rows=0.8) if small else Tree(leaves=63, columns=0.75),
         "symmetric": SymmetricTree() if small else SymmetricTree(shrinkage=0.2),
         "forest": Forest(trees=20),
-        "neural": Neural() if rows <= FULL_BATCH_ROWS else Neural(max_epochs=15),
+        "neural": _networks(rows, columns, Neural() if rows <= FULL_BATCH_ROWS else Neural(max_epochs=15)),
     }
+
+
+def _networks(rows: int, columns: int, usual: Neural) -> Neural:
+    """Networks for a table: with more columns than rows an atom that is trained for long repeats its rows, and the
+    first one predicts others worse than a constant does (benchmarks/results/sparse_text.md).
+    """
+    return Neural(max_epochs=WIDE_EPOCHS) if columns > rows and rows <= FULL_BATCH_ROWS else usual

@@ -22,7 +22,7 @@ from gce.basis import Basis
 from gce.basis.base import Habit
 from gce.calibration import HeldOut
 from gce.callbacks import Callback, EarlyStopping, TimeLimit, Together, Watchers
-from gce.families import Family, chosen
+from gce.families import Family, chosen, for_trees
 from gce.fitting import Fit, Keep, Method, Metric, Problem
 from gce.hooks import FitTask, with_callbacks
 from gce.line_search import LINE_SEARCHES, LineSearch
@@ -150,7 +150,7 @@ class GreedyConvexEnsemble(Editable):
     def _families(self, problem: Problem, streams: Streams) -> dict[str, Family]:
         """What is fitted, by name."""
         signs, (rows, outputs) = self._signs(), problem.y[: problem.train_rows].shape
-        plain = signs is None and isinstance(problem.X, Tensor) and self.algorithm == "auto"
+        plain = signs is None and for_trees(problem.X) and self.algorithm == "auto"
         bases = chosen(self.basis, rows, problem.X.shape[1], outputs, plain)
         kept = {name: basis if signs is None else basis.monotone(signs) for name, basis in bases.items()}
         return {name: self._family(problem, basis, streams) for name, basis in kept.items()}

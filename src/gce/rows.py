@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 #: Numbers up to which sparse rows are written out to be trained on: compiled loops are several times faster there.
 WRITTEN_OUT = 1 << 19
+#: Numbers of sparse rows that are written out at a time, by whoever can read them no other way.
+WRITTEN_AT_ONCE = 1 << 22
 
 _DTYPES: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np.float64}
 
@@ -67,8 +69,10 @@ class SparseRows:
 
     def __getitem__(self, rows: slice | Tensor | NDArray[Any]) -> SparseRows:
         if isinstance(rows, slice):
-            first, last, _ = rows.indices(len(self))
-            return self if (first, last) == (0, len(self)) else replace(self, matrix=self.matrix[first:last])
+            first, last, step = rows.indices(len(self))
+            if (first, last, step) == (0, len(self), 1):
+                return self
+            return replace(self, matrix=self.matrix[first:last:step])
         return replace(self, matrix=self.matrix[np.asarray(rows)])
 
     def split(self, size: int) -> Iterator[SparseRows]:
@@ -89,7 +93,23 @@ class SparseRows:
 
     def toarray(self) -> NDArray[Any]:
         """The rows written out."""
-        return self.matrix.toarray() + self.centre.numpy()
+        out = self.matrix.toarray()
+        out += self.centre.numpy()
+        return out
+
+    def written_out(self) -> Iterator[NDArray[np.float64]]:
+        """The rows written out, at most ``WRITTEN_AT_ONCE`` numbers at a time but never less than a row."""
+        for some in self.split(max(1, WRITTEN_AT_ONCE // max(self.shape[1], 1))):
+            yield some.toarray().astype(np.float64, copy=False)
+
+    def columns(self) -> Iterator[NDArray[np.float64]]:
+        """Each column written out, ``(n,)``."""
+        by_column, centre = self.matrix.tocsc(), self.centre.double().numpy()
+        ends, values = by_column.indptr, by_column.data.astype(np.float64)
+        for j, start in enumerate(ends[:-1]):
+            column, kept = np.full(len(self), centre[j]), slice(start, ends[j + 1])
+            column[by_column.indices[kept]] += values[kept]
+            yield column
 
 
 #: Rows as numpy and scipy have them, and as networks see them.

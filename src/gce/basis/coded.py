@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gce.basis.base import Basis
+from gce.memory import gib
 from gce.parameters import Rules, check_parameters, count, within
-from gce.rows import Inputs
+from gce.rows import Inputs, SparseRows
 from gce.streams import names_of_rows
 from gce.trees import Bins
 from gce.trees.binning import CODES
@@ -33,13 +34,24 @@ class Coding:
     codes: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, X: Tensor, codes: int) -> Coding:
-        """Code rows ``(N, d)``."""
-        rows = X.double().cpu().numpy()
-        bins = Bins.learn(rows, codes)
-        return cls(bins, bins.code(rows))
+    def of(cls, X: Inputs, codes: int) -> Coding:
+        """Code rows ``(N, d)``; sparse ones are coded without being written out as a whole."""
+        n, d = X.shape
+        if isinstance(X, SparseRows) and n * d > CODED_BYTES:
+            raise ValueError(
+                f"trees see every number of sparse rows as a byte, and {n:,} rows of {d:,} columns would take "
+                f"{gib(n * d)}, more than {gib(CODED_BYTES)}: use basis='neural', or fewer columns"
+            )
+        if isinstance(X, SparseRows):
+            bins = Bins.learn(X.columns(), n, codes)
+            return cls(bins, bins.code(X.columns(), n))
+        columns = X.double().cpu().numpy().T
+        bins = Bins.learn(columns, n, codes)
+        return cls(bins, bins.code(columns, n))
 
 
+#: Bytes that the codes of sparse rows may take.
+CODED_BYTES = 1 << 30
 #: Leaves of a tree: as many as rows can have.
 _MOST_LEAVES = 2**31 - 1
 
@@ -53,11 +65,11 @@ class Rows:
 
     Parameters
     ----------
-    X : Tensor of shape (N, d)
+    X : Tensor or SparseRows of shape (N, d)
     coding : Coding
     """
 
-    X: Tensor
+    X: Inputs
     coding: Coding
 
     @property
@@ -72,8 +84,9 @@ class Rows:
     @cached_property
     def names(self) -> NDArray[np.uint64]:
         """A number for what each row holds, ``(N,)``."""
+        blocks = [self.X.double().cpu().numpy()] if isinstance(self.X, Tensor) else self.X.written_out()
         # scaling rounds with the sums of weights, and the last digits are not the row's own
-        return names_of_rows(np.round(self.X.double().cpu().numpy() * 2.0**20))
+        return np.concatenate([names_of_rows(np.round(some * 2.0**20)) for some in blocks])
 
 
 class Coded(Basis):
@@ -95,8 +108,6 @@ class Coded(Basis):
         """The rows of a fit, coded."""
         seen: Rows | None = getattr(self, "_seen", None)
         if seen is None or seen.X is not X:
-            if not isinstance(X, Tensor):
-                raise ValueError("trees take dense rows, got sparse ones: give X.toarray(), or use basis='neural'")
             check_parameters(self)
             known = _CODINGS.setdefault(X, {})
             if self.codes not in known:

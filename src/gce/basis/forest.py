@@ -18,7 +18,7 @@ from torch import Tensor
 from gce import links, native
 from gce.basis.base import Habit
 from gce.basis.coded import Coded, Rows
-from gce.basis.planted import Planted, dense, within
+from gce.basis.planted import Planted, dropped, within
 from gce.basis.tree import Grown
 from gce.clock import Pace
 from gce.losses import CrossEntropy, Logistic, Loss
@@ -135,7 +135,7 @@ class Forest(Coded):
         return d if link == "identity" else max(1, round(math.sqrt(d)))
 
 
-def _seconds(atoms: ForestAtoms, X: Tensor) -> float:
+def _seconds(atoms: ForestAtoms, X: Inputs) -> float:
     """What it takes to ask atoms about all rows, by a few of them."""
     few = X[:: max(1, len(X) // _ROWS_TRIED)]
     began = time.monotonic()
@@ -255,7 +255,7 @@ class ForestAtoms(Planted):
     def forward(self, X: Inputs) -> Tensor:
         grove = self.grove
         each = torch.full((len(grove), grove.outputs), 1 / self.trees, dtype=torch.float64, device=self.offset.device)
-        mean = grove.summed(dense(X), each, torch.arange(len(grove)) // self.trees, len(self))
+        mean = dropped(grove, X, each, torch.arange(len(grove)) // self.trees, len(self))
         return (self._scores(mean) - self.offset).clamp(-self.bound, self.bound)
 
     def _scores(self, mean: Tensor) -> Tensor:

@@ -46,9 +46,12 @@ class Planted(Atoms):
         return {**self.__dict__, "known": None, "_grove": None}
 
 
-def dense(X: Inputs) -> Tensor:
-    """Rows that trees can take: few sparse rows are learned from as dense ones, and later asked about as they are."""
-    return X if isinstance(X, Tensor) else torch.from_numpy(X.toarray())
+def dropped(grove: Grove, X: Inputs, weights: Tensor, into: Tensor, count: int) -> Tensor:
+    """:meth:`Grove.summed` for rows of either kind: sparse ones are written out some at a time."""
+    if isinstance(X, Tensor):
+        return grove.summed(X, weights, into, count)
+    blocks = (torch.from_numpy(some) for some in X.written_out())
+    return torch.cat([grove.summed(some, weights, into, count) for some in blocks], 1)
 
 
 def within(own: Tensor, bound: Tensor) -> bool:

@@ -16,7 +16,7 @@ from torch import Tensor
 from gce import native
 from gce.basis.base import Habit
 from gce.basis.coded import Coded, Rows
-from gce.basis.planted import Planted, dense, within
+from gce.basis.planted import Planted, dropped, within
 from gce.objectives import Model, Objective
 from gce.parameters import Rules, check_parameters, count
 from gce.parameters import within as between
@@ -238,13 +238,13 @@ class TreeAtoms(Planted):
         if self.known is not None and self.known[0] is X:
             return self.known[1]
         each = self.bound.repeat(len(self))[:, None]
-        outs = self.grove.summed(dense(X), each, torch.arange(len(each)), len(each))
+        outs = dropped(self.grove, X, each, torch.arange(len(each)), len(each))
         return outs.view(len(self), len(self.bound), len(X)).transpose(1, 2)
 
     def mix(self, X: Inputs, weights: Tensor) -> Tensor:
         k = len(self.bound)
         each = (weights * self.bound).expand(len(self), k).reshape(-1, 1)
-        return self.grove.summed(dense(X), each, torch.arange(len(each)) % k, k)[..., 0].T
+        return dropped(self.grove, X, each, torch.arange(len(each)) % k, k)[..., 0].T
 
     def select(self, index: Tensor) -> Self:
         k = len(self.bound)

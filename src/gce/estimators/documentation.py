@@ -24,7 +24,8 @@ default="auto"
         as ``gce.Neural(hidden=100)``, ``gce.RegressorBasis(estimator)`` or ``gce.Pool(functions)``. Of several classes
         each is fitted by itself over the same folds, and their shares are the best for the rows held out. "auto":
         trees of two shapes, a forest and networks, in sizes that follow from the numbers of rows, columns and outputs;
-        networks alone for sparse rows, with ``monotonic_cst``, and where an algorithm is named.
+        networks alone for sparse rows of more than 2^26 numbers (zeros counted), with ``monotonic_cst``, and where an
+        algorithm is named.
     bound : float or array of shape (k,), optional
         Half the width of the hull around ``offset``. Default: %(bound)s. Boosted trees are then fitted in a hull with
         room to spare, which is drawn in until their budget is spent: ``bound_`` is what holds. A bound that is given

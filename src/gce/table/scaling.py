@@ -24,6 +24,8 @@ MANY_COLUMNS = 32
 _ROWS_AT_ONCE = 512
 #: Numbers of sparse columns that are written out at a time.
 _NUMBERS_AT_ONCE = 1 << 22
+#: The share of zeros above which a table may be one of words (benchmarks/results/sparse_text.md).
+MOSTLY_ZEROS = 0.9
 #: From the first to the third quartile of a normal distribution of spread 1.
 _QUARTILES = 1.3489795
 #: Squares of numbers beyond these may overflow, or vanish: they are measured in other units first.
@@ -67,7 +69,7 @@ class Standardizer:
         varies = (spread > 1e-9 * np.abs(mean)) & (spread * unit > _LEAST_SPREAD)
         own = np.where(varies, spread * unit, 1.0)
         # halves: the whole range may be more than float64 holds
-        alike = scale == "auto" and varies.any() and share_a_unit(high[varies] / 2 - low[varies] / 2)
+        alike = scale == "auto" and varies.any() and _alike(X, weight, varies, high / 2 - low / 2)
         if alike or (scale == "common" and varies.any()):
             top = _units(own[varies].max())
             return cls(mean * unit, np.full_like(mean, top * np.sqrt(np.square(own[varies] / top).mean())), clip)
@@ -156,6 +158,19 @@ def share_a_unit(width: Array) -> bool:
     return len(width) >= MANY_COLUMNS and bool(np.quantile(width, 0.9) <= 2 * np.median(width))
 
 
+def _alike(X: Matrix, weight: Array, varies: NDArray[np.bool_], ranges: Array) -> bool:
+    """Whether the columns that vary look measured in one unit."""
+    width = ranges[varies]
+    if share_a_unit(width):
+        return True
+    # words have one unit too, but their ranges vary with the few documents that they are in: a wider limit for nine in
+    # ten columns, and one for the rest, which may be numbers of another kind
+    limits = np.array([5.0, 25.0]) * np.median(width)
+    if len(width) < MANY_COLUMNS or (np.quantile(width, (0.9, 1.0)) > limits).any():
+        return False
+    return bool(_zeros(X, weight)[varies].mean() > MOSTLY_ZEROS + 1e-9)  # shares of weights round
+
+
 def weighted_quantiles(X: Matrix, weight: Array, levels: Sequence[float]) -> Array:
     """Of each column ``(n, d)`` the least value with a share of the weight at or below it, for some shares: ``(q, d)``.
 
@@ -204,6 +219,15 @@ def _moments(X: Matrix, weight: Array) -> tuple[Array, Array]:
     shares = known / np.maximum(known.sum(0), np.finfo(float).tiny)
     mean = (shares * np.nan_to_num(X)).sum(0)
     return mean, np.sqrt((shares * np.square(np.nan_to_num(X - mean))).sum(0))
+
+
+def _zeros(X: Matrix, weight: Array) -> Array:
+    """The share of zeros in each column, ``(d,)``, by weight; a gap is none."""
+    share = weight / weight.sum()
+    if isinstance(X, SparseRows):
+        kept = np.repeat(share, np.diff(X.matrix.indptr)) * (X.matrix.data != 0)
+        return np.asarray(1 - np.bincount(X.matrix.indices, kept, X.shape[1]))
+    return np.asarray(share @ (X == 0))
 
 
 def _sparse_moments(X: SparseRows, weight: Array) -> tuple[Array, Array]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ Array = NDArray[np.float64]
 CODES = 256
 #: Numbers below which a second thread costs more than it brings.
 _WORTH_A_THREAD = 1 << 18
+_COLUMNS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -31,27 +35,21 @@ class Bins:
     edges: tuple[Array, ...]
 
     @classmethod
-    def learn(cls, X: Array, codes: int = CODES) -> Bins:
+    def learn(cls, columns: Iterable[Array], rows: int, codes: int = CODES) -> Bins:
         """Edges half-way between neighbouring values, or, where a column has more than ``codes`` of these, between its
         quantiles; a row counts once however often it is repeated, so that repeated rows equal weighted ones.
         """
-        with native.workers(_threads(X)) as run:
-            return cls(tuple(run([partial(_learned, column, codes) for column in X.T])))
+        return cls(tuple(_by_column(partial(_learned, codes=codes), ((column,) for column in columns), rows)))
 
     @cached_property
     def widths(self) -> NDArray[np.int64]:
         """How many codes each column has, ``(d,)``."""
         return np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64)
 
-    def code(self, X: Array) -> NDArray[np.uint8]:
-        """Rows ``(n, d)`` as codes, columns first: ``(d, n)``."""
-        codes = np.empty((X.shape[1], len(X)), dtype=np.uint8)
-
-        def one(j: int) -> None:
-            codes[j] = np.searchsorted(self.edges[j], X[:, j], side="left")
-
-        with native.workers(_threads(X)) as run:
-            run([partial(one, j) for j in range(X.shape[1])])
+    def code(self, columns: Iterable[Array], rows: int) -> NDArray[np.uint8]:
+        """Columns of so many rows as codes, ``(d, n)``."""
+        codes = np.empty((len(self.edges), rows), dtype=np.uint8)
+        _by_column(_coded, zip(columns, self.edges, codes, strict=True), rows)
         return codes
 
     def thresholds(self, feature: NDArray[np.int32], cut: NDArray[np.int32], inner: NDArray[np.bool_]) -> Array:
@@ -75,13 +73,24 @@ class Bins:
         return np.concatenate([np.zeros(0), *columns])
 
 
-def _threads(X: Array) -> int:
-    """Threads that sort and search columns; numpy leaves Python alone meanwhile."""
-    return min(native.threads(), X.shape[1], 1 + X.size // _WORTH_A_THREAD)
+def _by_column(task: Callable[..., Any], columns: Iterable[tuple[Any, ...]], rows: int) -> list[Any]:
+    """What a task makes of each column of so many rows, on threads: numpy leaves Python alone meanwhile.
+
+    Some columns are taken at a time: sparse ones are written out when they are asked for.
+    """
+    results, waiting = [], iter(columns)
+    with native.workers(min(native.threads(), 1 + _COLUMNS_AT_ONCE * rows // _WORTH_A_THREAD)) as run:
+        while some := list(islice(waiting, _COLUMNS_AT_ONCE)):
+            results += run([partial(task, *given) for given in some])
+    return results
 
 
 def _learned(column: Array, codes: int) -> Array:
     return _edges(np.unique(column), codes)
+
+
+def _coded(column: Array, edges: Array, out: NDArray[np.uint8]) -> None:
+    out[:] = np.searchsorted(edges, column, side="left")
 
 
 def _edges(values: Array, codes: int) -> Array:
