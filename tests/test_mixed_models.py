@@ -87,8 +87,18 @@ def test_where_signs_are_to_be_kept_networks_serve_alone():
     assert rising.bound_report(X, Y, draws=1).total > 0
 
 
+@pytest.mark.parametrize("algorithm", ["pairwise", "frank-wolfe"])
+def test_theory_is_about_what_was_fitted(algorithm, tmp_path):
+    alone = gce.GCERegressor(algorithm=algorithm, **SMALL).fit(X, Y)
+    report = alone.bound_report(X, Y, draws=2, random_state=0)
+    alone.save(tmp_path / "model")
+    assert gce.load(tmp_path / "model").bound_report(X, Y, draws=2, random_state=0) == report
+    alone.set_params(algorithm="auto")
+    assert alone.bound_report(X, Y, draws=2, random_state=0) == report
+
+
 def test_theory_is_about_one_class(model):
-    with pytest.raises(ValueError, match=r"one class of atoms, and basis='auto' mixes tree, symmetric, forest, neural"):
+    with pytest.raises(ValueError, match=r"one class of atoms, and this model of basis='auto' mixes tree, symmetric,"):
         model.bound_report(X, Y)
     with pytest.raises(ValueError, match="one class of atoms"):
         model.bound_report(X, Y, oracle="neural")

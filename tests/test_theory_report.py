@@ -1,4 +1,6 @@
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -347,3 +349,14 @@ def test_the_held_out_bound_holds_as_often_as_it_says():
     assert report.held_out.risk == pytest.approx(means[0])
     missed, by_half = ((means + part * report.held_out.confidence < 0.8).mean() for part in (1, 0.5))
     assert 0 < missed <= delta < by_half
+
+
+def test_the_example_of_the_docs_prints_what_is_shown(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "theory.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```\n", page, re.S)
+    assert len(blocks) == page.count("```python")
+    for program, shown in blocks:
+        exec(program, {})
+        # numbers differ in their last digits from machine to machine, and with them where lines break
+        printed, expected = (re.sub(r"\d[\d.]*", "#", text).split() for text in (capsys.readouterr().out, shown))
+        assert printed == expected

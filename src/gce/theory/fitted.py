@@ -11,11 +11,13 @@ from sklearn.utils.validation import check_consistent_length
 from torch import Tensor, as_tensor
 
 from gce.basis import BASES, Basis, Networks
+from gce.basis.base import Zero
 from gce.basis.network import TwoLayer
 from gce.ensemble import ConvexEnsemble
 from gce.families import chosen
 from gce.losses import Loss
 from gce.settings import as_numpy, look_up
+from gce.table import Table
 from gce.theory.bounds import exponent
 
 Array = NDArray[np.float64]
@@ -30,6 +32,10 @@ class Fitted(Protocol):
     def bound(self) -> Any: ...
     @property
     def offset(self) -> Any: ...
+    @property
+    def n_samples_fit_(self) -> int: ...
+    @property
+    def table_(self) -> Table: ...
     @property
     def loss_(self) -> Loss: ...
     @property
@@ -94,6 +100,14 @@ def costs_of(model: Fitted, X: Any, y: Any) -> tuple[Array, Array]:
     return cost.cpu().numpy(), target[:, 0]
 
 
+def _classes(model: Fitted, given: Any) -> dict[str, Basis]:
+    """The classes of a model's atoms: what "auto" came to is read off the atoms, because rows, signs and the algorithm
+    all had a say in it.
+    """
+    networks = all(isinstance(part, Networks | Zero) for part in model.ensemble_.parts)
+    return chosen(given, model.n_samples_fit_, model.table_.encoder.width, 1, plain=not networks)
+
+
 def basis_of(model: Fitted, oracle: str | Basis | None = None) -> Basis:
     """The model's basis, or another oracle for its class; a size left open is read off the model's atoms."""
     given = getattr(model, "basis", None)
@@ -102,12 +116,11 @@ def basis_of(model: Fitted, oracle: str | Basis | None = None) -> Basis:
             f"{type(model).__name__} has no basis to ask: give oracle=, a basis for the class of its atoms"
         )
     if given is not None:
-        # the numbers of rows and columns say how large classes are, not how many
-        own = chosen(given, 1, 1, 1, plain=getattr(model, "monotonic_cst", None) is None)
+        own = _classes(model, given)
         if len(own) > 1:
             raise ValueError(
-                f"a bound report is about one class of atoms, and basis={given!r} mixes {', '.join(own)}: fit with one "
-                "of them"
+                f"a bound report is about one class of atoms, and this model of basis={given!r} mixes "
+                f"{', '.join(own)}: fit with one of them, for instance basis='neural'"
             )
         (given,) = own.values()
     basis = look_up("basis", given if oracle is None else oracle, BASES, Basis)
