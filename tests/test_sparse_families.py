@@ -157,13 +157,6 @@ def test_numbers_of_another_unit_among_words_keep_their_own_scale():
         assert scaling.scale[:-1].max() < 1
 
 
-def test_networks_begin_below_a_constant_where_words_outnumber_documents():
-    X, y = documents()
-    assert X.shape[1] > X.shape[0]
-    model = gce.GCEClassifier(algorithm="pairwise", max_atoms=2, cv=2, random_state=0, verbose=False).fit(X, y)
-    assert model.history_[0]["validation"] < np.log(4)
-
-
 def test_networks_are_trained_for_less_time_where_columns_outnumber_rows():
     for plain in (True, False):
         assert chosen("auto", 100, 101, 1, plain)["neural"].epochs(100) == 10
