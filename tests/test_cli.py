@@ -251,6 +251,13 @@ def test_report_and_export_write_their_files(folder, classifier, regressor):
     assert "r.html" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["m.pmml", "m", "m.onnx.gz"])
+def test_export_refuses_to_write_onnx_under_another_name(folder, regressor, name):
+    done = call("export", regressor, folder / name, code=2)
+    assert "must end in .onnx" in " ".join(done.stderr.replace("│", " ").split())
+    assert not (folder / name).exists()
+
+
 def test_an_altered_file_is_refused(folder, classifier):
     content = bytearray(classifier.read_bytes())
     content[-1] ^= 1

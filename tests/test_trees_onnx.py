@@ -19,7 +19,7 @@ from helpers import random_grove
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
-from test_onnx import ROWS, THREE, TWO, Y3, X, Y, feeds, frame, session  # noqa: E402
+from test_onnx import ROWS, THREE, TWO, Y3, X, Y, contents, feeds, frame, session  # noqa: E402
 
 TREE, FOREST, NET = Tree(leaves=5, least=3), Forest(trees=4), Neural(hidden=3, max_epochs=10)
 SMALL = {"max_atoms": 4, "cv": 2, "random_state": 0}
@@ -116,16 +116,61 @@ def random_ensemble(seed, inputs, k):
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 3), st.sampled_from([1, 7, 256]))
-def test_ensembles_of_all_kinds(seed, inputs, k, at_once):
+@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 3))
+def test_ensembles_of_all_kinds(seed, inputs, k):
     ensemble, rng = random_ensemble(seed, inputs, k)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trees, "_TREES_AT_ONCE", at_once)
-        answer = graph_of(ensemble, inputs)
+    answer = graph_of(ensemble, inputs)
     # right on thresholds, and one step beside them: a comparison in float32 could not tell
     grid = rng.integers(-7, 8, (60, inputs)) / 2
     for rows in (grid, np.nextafter(grid, np.inf), np.nextafter(grid, -np.inf), rng.normal(size=(40, inputs))):
         np.testing.assert_allclose(answer(rows), ensemble(torch.from_numpy(rows)), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_thousands_of_trees_sum_in_double_whatever_their_unit(unit):
+    # the operator adds up in double and gives a single: neither its digits nor its range would do
+    rng = np.random.default_rng(0)
+    parts = [TreeAtoms(random_grove(rng, 3, 1, 3000, most=9), torch.full((1,), unit, dtype=torch.float64))]
+    weights = torch.full((3000,), 1 / 3000, dtype=torch.float64)
+    places, zero = torch.zeros(3000, 2, dtype=torch.int64), torch.zeros(1, dtype=torch.float64)
+    ensemble = ConvexEnsemble(parts, weights, places, zero, parts[0].bound)
+    rows = rng.integers(-7, 8, (200, 3)) / 2
+    wanted = ensemble(torch.from_numpy(rows)).numpy() / unit
+    np.testing.assert_allclose(graph_of(ensemble, 3)(rows) / unit, wanted, rtol=0, atol=1e-11)
+
+
+def on_cuts(model, column):
+    """Rows whose value in a column of numbers is the last that goes left at a cut, and the first that goes right."""
+    trees_of = [part for part in model.ensemble_.parts if isinstance(part, TreeAtoms)]
+    cuts = np.concatenate([part.threshold[(part.feature == column) & (part.left > 0)].numpy() for part in trees_of])
+    rows = np.repeat(X[:1], len(cuts), axis=0)
+    low, high = np.full(len(cuts), X[:, column].min()), np.full(len(cuts), X[:, column].max())
+    while (np.nextafter(low, high) < high).any():
+        rows[:, column] = middle = low + (high - low) / 2
+        left = model.table_.transform(rows)[:, column] <= cuts
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    rows = np.repeat(rows, 2, axis=0)
+    rows[::2, column], rows[1::2, column] = low, high
+    return rows
+
+
+@pytest.mark.parametrize("clip", [None, 4.0])
+def test_the_encoder_sends_rows_at_a_cut_to_the_side_where_predict_has_them(clip):
+    model = regressor(TREE, max_atoms=30, clip=clip).fit(X, Y)
+    run, sides = session(model).run, 0
+    for column in range(X.shape[1]):
+        rows = on_cuts(model, column)
+        assert_same(model, run(None, {"X": rows}), rows)
+        sides += len(np.unique(model.predict(rows)))
+    assert sides > 20
+
+
+def tree_nodes(contents):
+    return [node for node in onnx.load_from_string(contents).graph.node if "Tree" in node.op_type]
+
+
+def attribute(node, name):
+    return next(onnx.helper.get_attribute_value(each) for each in node.attribute if each.name == name)
 
 
 def test_trees_without_weight_stay_out():
@@ -134,12 +179,30 @@ def test_trees_without_weight_stay_out():
     ensemble.weights[2] = 1.0
     graph = Graph()
     graph.output("raw", scores(graph, ensemble, graph.input("X", np.float64, 4), 4), np.float64, 1)
-    written = [node for node in onnx.load_from_string(graph.model("0", {})).graph.node if "Tree" in node.op_type]
-    assert [attribute.i for node in written for attribute in node.attribute if attribute.name == "n_targets"] == [1]
+    (node,) = tree_nodes(graph.model("0", {}))
+    assert set(attribute(node, "nodes_treeids")) == {0}
+
+
+@pytest.mark.parametrize("name", ["trees", "trees outputs", "trees three", "forest two", "forest three"])
+def test_a_row_is_given_sums_and_not_one_number_a_tree(name):
+    model, y = CASES[name]
+    model = clone(model).fit(X, y)
+    trees_there = 0
+    for node in tree_nodes(contents(model)):
+        assert attribute(node, "n_targets") == 2 * len(model.offset_)
+        trees_there += len(set(attribute(node, "nodes_treeids")))
+    assert trees_there > 2 * len(model.offset_)
+
+
+def test_pure_leaves_say_nothing_of_other_classes():
+    model = classifier(FOREST, max_atoms=1).fit(X, THREE)
+    for node in tree_nodes(contents(model)):
+        leaves = attribute(node, "nodes_modes").count(b"LEAF")
+        assert leaves <= len(attribute(node, "target_ids")) < 3 * leaves
 
 
 def test_too_many_nodes_are_refused(monkeypatch):
-    monkeypatch.setattr(trees, "_MOST_NODES", 10)
+    monkeypatch.setattr(trees, "_MOST_ENTRIES", 10)
     model = regressor(TREE).fit(X, Y)
     with pytest.raises(ValueError, match=r"nodes of trees are too many for an ONNX graph: prune"):
         session(model)

@@ -20,6 +20,8 @@ def export(
     debug: options.Debug = False,
 ) -> None:
     """Write a model as one ONNX graph, its encoder included, for runtimes that know no Python."""
+    if out.suffix.lower() != ".onnx":
+        raise typer.BadParameter(f"{str(out)!r} must end in .onnx, the one format there is", param_hint="ONNX")
     make_room(out)
     load_model(model).to_onnx(out)
     show(escape(f"{out} ({size(out.stat().st_size)})"))

@@ -1,11 +1,11 @@
-"""Trees as operators: which leaf a row falls into is asked for, and what leaves say is looked up in float64.
+"""Trees as operators: every part of an ensemble is one ``TreeEnsembleRegressor``, which falls and adds in float64.
 
-ONNX's trees compare in float64, but what they say is rounded to float32. The number of a leaf survives that.
+What that operator gives is rounded to float32, so a leaf says two numbers: a whole number of steps and the rest. Sums
+of the first are whole numbers that float32 holds exactly, sums of the second are so small that their rounding is too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,49 +19,33 @@ from gce.trees import Grove
 
 Array = NDArray[Any]
 
-#: Trees whose leaves a row knows at a time.
-_TREES_AT_ONCE = 256
-#: Leaves of a tree that float32 can count, and nodes that fit a graph's two GiB.
-_MOST_LEAVES, _MOST_NODES = 2**24, 2**25
+#: Whole numbers up to this one are exact in float32.
+_EXACT = 2**24
+#: Nodes and leaves' numbers that fit a graph's two GiB.
+_MOST_ENTRIES = 2**26
 
 
 def boosted(graph: Graph, part: TreeAtoms, weights: Array, X: str) -> str:
     """``sum_a weights_a atom_a``, ``(rows, k)``, for weights ``(A, k)``."""
     k = len(part.bound)
     height = (weights * part.bound.cpu().numpy()).reshape(-1)
-    sums = []
-    for atoms in _groups(weights, max(1, _TREES_AT_ONCE // k)):
-        trees = (atoms[:, None] * k + np.arange(k)).ravel()
-        grove = part.grove.select(torch.from_numpy(trees).to(part.bound.device))
-        number, value = _leaves(graph, grove, X)
-        says = value[:, 0] * np.repeat(height[trees], _leaf_counts(grove))
-        apart = graph("Reshape", graph("Gather", says, number, axis=0), np.array([0, len(atoms), k]))
-        sums.append(graph("ReduceSum", apart, np.array([1]), keepdims=0))
-    return sums[0] if len(sums) == 1 else graph("Sum", *sums)
+    trees = np.flatnonzero(height)
+    grove = part.grove.select(torch.from_numpy(trees).to(part.bound.device))
+    by_leaf = np.repeat(trees, _leaf_counts(grove))
+    return _summed(graph, grove, _said(grove) * height[by_leaf, None], by_leaf[:, None] % k, k, X)
 
 
 def forests(graph: Graph, part: ForestAtoms, weights: Array, X: str) -> str:
     """The same of forests."""
     bound, offset = part.bound.cpu().numpy(), part.offset.cpu().numpy()
-    outs = []
-    for (atom,) in _groups(weights, 1):
+    k, outs = len(bound), []
+    for atom in np.flatnonzero(weights.any(1)):
         grove = part.select(torch.tensor([atom], device=part.bound.device)).grove
-        means = []
-        for trees in _groups(np.ones((len(grove), 1)), max(1, _TREES_AT_ONCE // len(bound))):
-            number, value = _leaves(graph, grove.select(torch.from_numpy(trees).to(part.bound.device)), X)
-            says = graph("Gather", value.astype(np.float64) / part.trees, number, axis=0)
-            means.append(graph("ReduceSum", says, np.array([1]), keepdims=0))
-        mean = means[0] if len(means) == 1 else graph("Sum", *means)
+        says = _said(grove) / part.trees
+        mean = _summed(graph, grove, says, np.broadcast_to(np.arange(k), says.shape), k, X)
         apart = graph("Sub", _linked(graph, part, mean), offset)
         outs.append(graph("Mul", graph("Max", graph("Min", apart, bound), -bound), weights[atom]))
     return outs[0] if len(outs) == 1 else graph("Sum", *outs)
-
-
-def _groups(weights: Array, most: int) -> Iterator[Array]:
-    """Places of what carries weight ``(A, k)``, some at a time."""
-    places = np.flatnonzero(weights.max(1))
-    for first in range(0, len(places), most):
-        yield places[first : first + most]
 
 
 def _leaf_counts(grove: Grove) -> Array:
@@ -69,35 +53,66 @@ def _leaf_counts(grove: Grove) -> Array:
     return (grove.size.cpu().numpy() + 1) // 2
 
 
-def _leaves(graph: Graph, grove: Grove, X: str) -> tuple[str, Array]:
-    """The leaf that each row falls into in each tree, ``(rows, T)``, and what all leaves say, ``(leaves, v)``."""
-    size, feature, threshold, left, value = (tensor.cpu().numpy() for tensor in grove.tensors().values())
-    leaf, count, tree = left == 0, _leaf_counts(grove), np.repeat(np.arange(len(size)), size)
+def _said(grove: Grove) -> Array:
+    """What leaves say, ``(leaves, v)``, in float64."""
+    return grove.value[grove.left == 0].double().cpu().numpy()
+
+
+def _summed(graph: Graph, grove: Grove, says: Array, output: Array, k: int, X: str) -> str:
+    """Sums of what a row's leaves say, ``(rows, k)``: says and the outputs that is meant for are ``(leaves, v)``."""
+    step = _steps(grove, says, output, k)
+    whole, rest = _split(says / step[output])
+    both = _ensemble(graph, grove, np.hstack([whole, rest]), np.hstack([output, output + k]), 2 * k, X)
+    apart = graph("Reshape", graph.cast(both, np.float64), np.array([0, 2, k]))
+    return graph("Mul", graph("ReduceSum", apart, np.array([1]), keepdims=0), step)
+
+
+def _split(says: Array) -> tuple[Array, Array]:
+    """Whole numbers, and what is left of them."""
+    whole = np.rint(says)
+    return whole, says - whole
+
+
+def _steps(grove: Grove, says: Array, output: Array, k: int) -> Array:
+    """Units ``(k,)`` so large that the whole numbers of them of all trees sum to no more than float32 holds exactly."""
+    count = _leaf_counts(grove)
+    largest = np.maximum.reduceat(np.abs(says), np.cumsum(count) - count)
+    farthest = np.bincount(output[np.cumsum(count) - 1].ravel(), largest.ravel(), k)
+    # each tree's whole number is rounded by at most a half
+    step = farthest / (_EXACT - len(count))
+    return np.where(step > 0, step, 1.0)
+
+
+def _ensemble(graph: Graph, grove: Grove, says: Array, target: Array, targets: int, X: str) -> str:
+    """Sums of what a row's leaves say, ``(rows, targets)`` in float32."""
+    size, feature, threshold, left, _ = (tensor.cpu().numpy() for tensor in grove.tensors().values())
+    leaf, tree = left == 0, np.repeat(np.arange(len(size)), size)
     node = np.arange(len(left)) - np.repeat(np.cumsum(size) - size, size)
-    first = np.cumsum(count) - count
-    if count.max() > _MOST_LEAVES or len(left) > _MOST_NODES:
+    # pure leaves of forests say nothing about most classes; a leaf that said nothing at all would be none
+    told = says != 0
+    told[:, 0] |= ~told.any(1)
+    place = np.repeat(np.flatnonzero(leaf), told.sum(1))
+    if len(left) + len(place) > _MOST_ENTRIES:
         raise ValueError(f"{len(left)} nodes of trees are too many for an ONNX graph: prune the model before")
-    modes = np.where(leaf, "LEAF", "BRANCH_LEQ")
-    reached = graph(
+    return graph(
         "TreeEnsembleRegressor",
         X,
         domain="ai.onnx.ml",
         aggregate_function="SUM",
         post_transform="NONE",
-        n_targets=len(size),
+        n_targets=targets,
         nodes_treeids=tree.tolist(),
         nodes_nodeids=node.tolist(),
         nodes_featureids=feature.tolist(),
-        nodes_modes=modes.tolist(),
+        nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
         nodes_values_as_tensor=graph.tensor(threshold),
         nodes_truenodeids=left.tolist(),
         nodes_falsenodeids=np.where(leaf, 0, left + 1).tolist(),
-        target_treeids=tree[leaf].tolist(),
-        target_nodeids=node[leaf].tolist(),
-        target_ids=tree[leaf].tolist(),
-        target_weights_as_tensor=graph.tensor((np.arange(leaf.sum()) - np.repeat(first, count)).astype(np.float64)),
+        target_treeids=tree[place].tolist(),
+        target_nodeids=node[place].tolist(),
+        target_ids=target[told].tolist(),
+        target_weights_as_tensor=graph.tensor(says[told]),
     )
-    return graph("Add", graph.cast(reached, np.int64), first), value[leaf]
 
 
 def _linked(graph: Graph, part: ForestAtoms, mean: str) -> str:
