@@ -2,7 +2,7 @@
 
     python examples/terminal.py
 
-In a fenced block of docs/cli.md every line that begins with "$ " is run, and what follows it is replaced. Bars, which
+In a console block of docs/cli.md every line that begins with "$ " is run, and what follows it is replaced. Bars, which
 are gone when a command ends, are in neither. Leave the machine alone meanwhile: seconds are printed.
 """
 
@@ -42,9 +42,9 @@ def refreshed(page: str, outputs: dict[str, str]) -> str:
     def block(found: re.Match[str]) -> str:
         lines = [line[2:] for line in found[1].splitlines() if line.startswith("$ ")]
         told = (f"$ {line}\n" + "\n".join(row.rstrip() for row in outputs[line].splitlines()) for line in lines)
-        return "```\n" + "\n".join(told) + "\n```\n"
+        return "```console\n" + "\n".join(told) + "\n```\n"
 
-    return re.sub(r"```\n(\$ .*?)```\n", block, page, flags=re.S)
+    return re.sub(r"```console\n(\$ .*?)```\n", block, page, flags=re.S)
 
 
 def drawn(outputs: dict[str, str]) -> str:
@@ -60,7 +60,7 @@ def drawn(outputs: dict[str, str]) -> str:
 
 def main() -> None:
     page = PAGE.read_text()
-    commands = [line[2:] for block in re.findall(r"```\n(\$ .*?)```", page, re.S) for line in block.splitlines()
+    commands = [line[2:] for block in re.findall(r"```console\n(\$ .*?)```", page, re.S) for line in block.splitlines()
                 if line.startswith("$ ")]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, str(Path(__file__).with_name("make_table.py")), folder], check=True)

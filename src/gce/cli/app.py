@@ -32,7 +32,7 @@ def about(
         bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Greedy convex ensembles: convex combinations of small networks, fitted to a table.
+    """Greedy convex ensembles: convex ensembles of trees and networks, fitted to a table.
 
     Exit codes: 0 fine, 1 the work failed (bad data, an unreadable file), 2 the command was wrong, 130 interrupted.
     """
