@@ -6,7 +6,6 @@ import scipy.sparse as sp
 import torch
 
 import gce
-from gce.basis.tree import Rows
 from gce.families import chosen
 from gce.mixing import MixedFit
 from gce.rows import SparseRows
@@ -79,12 +78,16 @@ def test_trees_take_sparse_rows_and_classes(basis):
     assert np.ptp(sparse.predict_proba(X), axis=0).max() > 0.01
 
 
+def coded(X):
+    return gce.Tree(codes=8).coded(X)
+
+
 def test_codes_are_those_of_the_same_numbers_written_out(monkeypatch):
     X, _ = table()
     rows = SparseRows(SparseRows.of(X).matrix, torch.linspace(-1, 1, X.shape[1], dtype=torch.float64))
-    dense = Rows.of(torch.from_numpy(rows.toarray()), 8)
+    dense = coded(torch.from_numpy(rows.toarray()))
     at_once(monkeypatch, 100)
-    sparse = Rows.of(rows, 8)
+    sparse = coded(rows)
     assert np.array_equal(sparse.codes, dense.codes)
     assert np.array_equal(sparse.names, dense.names)
     assert np.array_equal(sparse.bins.widths, dense.bins.widths)
