@@ -280,6 +280,7 @@ class Stubborn:
 QUICK = [peer for peer in PEERS if peer.name == "HistGradientBoosting"]
 
 
+@pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
 def test_peers_are_compared_and_a_failing_one_is_a_row(folder, monkeypatch, tmp_path):
     peers = [Peer("Stubborn", "sklearn", lambda *about: Stubborn()), *QUICK, Peer("Nowhere", "no_such_package", None)]
     monkeypatch.setattr(compare_module, "PEERS", peers)
@@ -302,6 +303,7 @@ def test_peers_are_compared_and_a_failing_one_is_a_row(folder, monkeypatch, tmp_
     assert table.count("**") == 2 * sum(best)
 
 
+@pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
 def test_an_interrupted_comparison_shows_those_that_are_done(folder, monkeypatch):
     def interrupt(*about):
         raise KeyboardInterrupt
@@ -313,6 +315,7 @@ def test_an_interrupted_comparison_shows_those_that_are_done(folder, monkeypatch
     assert [model["model"] for model in found["models"]] == ["GCE"]
 
 
+@pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
 def test_comparisons_are_on_the_rows_that_are_given(folder, monkeypatch):
     from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -333,6 +336,7 @@ def test_comparisons_are_on_the_rows_that_are_given(folder, monkeypatch):
     assert found["models"][1]["mae"] == pytest.approx(away.mean())
 
 
+@pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("target", ["label", "size"])
 def test_every_peer_takes_text_gaps_and_unseen_categories(folder, target):
     words = (

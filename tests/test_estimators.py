@@ -190,8 +190,9 @@ def test_neuron_and_other_inputs(numbers):
     frame = pd.DataFrame(X, columns=list("abcd"))
     framed = clone(model).fit(frame, pd.Series(y))
     assert np.array_equal(framed.predict(frame), expected)
+    assert np.array_equal(framed.predict(frame[list("dcba")]), expected)
     with pytest.raises(ValueError, match="feature names"):
-        framed.predict(frame[list("dcba")])
+        framed.predict(frame[list("abc")])
 
 
 def test_nested_parameters_and_grid_search_in_two_processes(numbers):

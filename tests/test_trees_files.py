@@ -17,6 +17,7 @@ from gce.basis.stored import restore, store
 from gce.ensemble import collect
 from gce.parts import Parts
 from gce.storage import container, paths
+from gce.storage.paths import MOST_READ, Room
 from gce.trees import Grove
 from helpers import random_grove
 from test_model_files import NEW, ONE, THREE, TWO, X, assert_equal
@@ -278,8 +279,8 @@ def course_of(seed, rounds=30, members=2, blocks=1):
 def test_paths_of_weights_come_back_to_the_bit(seed, rounds, members, blocks):
     path = course_of(seed, rounds, members, blocks)
     parts = Parts()
-    parts.add("path", paths.store(path))
-    back = paths.restore(parts, [who for who, _ in path], [weights.shape[1] for _, weights in path])
+    parts.add("path", paths.store(path, Room(1 << 20)))
+    back = paths.restore(parts, [who for who, _ in path], [weights.shape[1] for _, weights in path], Room(1 << 20))
     assert all(torch.equal(own, other) for (_, own), other in zip(path, back, strict=True))
 
 
@@ -308,4 +309,4 @@ def test_moves_that_would_fill_the_memory_are_refused():
     parts = Parts()
     parts.add("path", moves)
     with pytest.raises(ValueError, match="more than are written by their moves"):
-        paths.restore(parts, [[0]] * rounds, list(range(1, rounds + 1)))
+        paths.restore(parts, [[0]] * rounds, list(range(1, rounds + 1)), Room(MOST_READ))

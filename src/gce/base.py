@@ -318,6 +318,7 @@ class ConvexModel(Writing, Support, Reading):
     def _problem(self, X: Matrix, target: Array, members: Members, weighted: bool) -> tuple[Problem, Metric | None]:
         device = find_device("cpu" if self.device == "auto" and isinstance(X, SparseRows) else self.device)
         order = support_first(members.train)
+        self.table_.check_reach(X)
         problem = Problem(
             self.loss_,
             for_training(on_device(self.table_.transform(taken(X, order)), device)),
@@ -376,7 +377,10 @@ class ConvexModel(Writing, Support, Reading):
                 at_once = WRITTEN_AT_ONCE if isinstance(X, SparseRows) else _NUMBERS_AT_ONCE
                 step = min(step, max(1, at_once // max(X.shape[1], 1)))
             blocks = (X[first : first + step] for first in range(0, len(X), step))
-            return torch.cat([self.ensemble_(self._rows(block)) for block in blocks])
+            found = torch.cat([self.ensemble_(self._rows(block)) for block in blocks])
+        if not found.isfinite().all():
+            self.table_.check_reach(X)
+        return found
 
     def _held_out(self, problem: Problem, total: Array) -> HeldOut:
         """Each member's raw scores on the rows it held out, with a total weight ``(M,)``: what a model says about rows

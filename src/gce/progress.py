@@ -26,15 +26,13 @@ def drawn(verbose: Any) -> bool:
 
     Parameters
     ----------
-    verbose : bool or "auto"
+    verbose : bool, int or "auto"
         "auto": where standard error is a terminal, and in notebooks, if rich is installed. Processes and threads that
         work for others stay silent: their bars would be drawn over each other.
     """
     if isinstance(verbose, str) and verbose == "auto":
         first = multiprocessing.parent_process() is None and threading.current_thread() is threading.main_thread()
         return first and _drawable()
-    if not isinstance(verbose, int):
-        raise ValueError(f"verbose must be True, False or 'auto', got {verbose!r}")
     if verbose:
         extra("rich.progress", "rich")
     return bool(verbose)

@@ -163,10 +163,12 @@ def _alike(X: Matrix, weight: Array, varies: NDArray[np.bool_], ranges: Array) -
     width = ranges[varies]
     if share_a_unit(width):
         return True
+    if len(width) < MANY_COLUMNS:
+        return False
     # words have one unit too, but their ranges vary with the few documents that they are in: a wider limit for nine in
     # ten columns, and one for the rest, which may be numbers of another kind
-    limits = np.array([5.0, 25.0]) * np.median(width)
-    if len(width) < MANY_COLUMNS or (np.quantile(width, (0.9, 1.0)) > limits).any():
+    most, widest = np.quantile(width, (0.9, 1.0)) / np.median(width)
+    if most > 5.0 or widest > 25.0:
         return False
     return bool(_zeros(X, weight)[varies].mean() > MOSTLY_ZEROS + 1e-9)  # shares of weights round
 

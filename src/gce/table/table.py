@@ -52,14 +52,14 @@ class Table:
 
     def transform(self, X: Matrix) -> Matrix:
         """Coded rows ``(n, d)`` as inputs ``(n, width)``."""
-        if np.isinf(self.encoder.scaling.clip):
-            self._check_reach(X)
         return self.encoder.transform(X)
 
-    def _check_reach(self, X: Matrix) -> None:
-        """Refuse numbers that nothing draws in and no network can compute with."""
+    def check_reach(self, X: Matrix) -> None:
+        """Refuse coded rows ``(n, d)`` with numbers that ``clip=None`` leaves as they are and no network can compute
+        with.
+        """
         numbers = self.encoder.numbers
-        if len(X) == 0 or len(numbers) == 0:
+        if not np.isinf(self.encoder.scaling.clip) or len(X) == 0 or len(numbers) == 0:
             return
         value, spreads = self.encoder.scaling.farthest(X if isinstance(X, SparseRows) else X[:, numbers])
         far = np.flatnonzero(spreads > FARTHEST)
