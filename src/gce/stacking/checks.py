@@ -95,7 +95,8 @@ def check_prefit(name: str, model: Any, stack: Any) -> None:
     except NotFittedError:
         raise NotFittedError(
             f"{called(name, model)} is not fitted, and members of this stack are used as they are, as with "
-            "prefit=True: fit it before (clone() forgets fits of members that are not wrapped in sklearn.frozen.FrozenEstimator)"
+            "prefit=True: fit it before (clone() forgets fits of members that are not wrapped in "
+            "sklearn.frozen.FrozenEstimator)"
         ) from None
     except (TypeError, AttributeError):
         pass  # not scikit-learn's kind of estimator: it says so itself when it is asked
