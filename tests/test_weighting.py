@@ -101,7 +101,9 @@ def test_no_other_weights_beat_the_certificate(loss, seed, models):
     assert found.gap <= 1e-7 * abs(found.loss)
     assert (found.weights >= 0).all()
     assert found.weights.sum() == pytest.approx(1, abs=1e-15)
-    assert found.loss == value(risk, outputs, found.weights)
+    # the same sums, which may be added in another order: a unit in the last place for each row and model
+    terms = risk.y.numel() + models
+    assert found.loss == pytest.approx(value(risk, outputs, found.weights), rel=terms * np.finfo(float).eps, abs=1e-300)
     rng = np.random.default_rng(seed)
     others = [*np.eye(models), *rng.dirichlet(np.full(models, 0.3), 20), np.full(models, 1 / models)]
     assert min(value(risk, outputs, w) for w in others) >= found.loss - found.gap
@@ -213,7 +215,9 @@ def test_models_between_which_the_targets_lie_are_mixed_without_complaint(loss, 
     between = Risk(loss, unit * outputs.combine(np.full(9, 0.1) + 0.1 * np.eye(9)[0]), risk.weight, risk.offset)
     found = solve(between, Outputs([unit * a for a in outputs.answers]), 1e-6)
     assert found.reached
-    assert found.loss <= 1e-14 * value(between, outputs, np.zeros(9))
+    # a sum of nine products is right to nine units in the last place of its terms' sizes
+    rounding = 9 * np.finfo(float).eps * unit * max(float(a.abs().max()) for a in outputs.answers)
+    assert found.loss <= max(float(loss.value(between.y + off, between.y).max()) for off in (-rounding, rounding))
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4, 1e6])

@@ -179,7 +179,9 @@ class _Pursuit:
             return False
         # a loss that is 0 next to what the offset alone costs, or but for rounding, has no digits to ask for
         digits = max(abs(self.loss), _UNIT * self.constant)
-        return self.gap <= tol * digits or max(abs(self.loss), self.gap) <= self.rounding
+        # a combination rounds once for every model in it, and no weights can make a loss smaller than that
+        nothing = (1 + np.count_nonzero(self.weights) / 4) * self.rounding
+        return self.gap <= tol * digits or max(abs(self.loss), self.gap) <= nothing
 
     def softened(self) -> Iterator[Risk]:
         """The risk itself, or ever narrower ones below it."""
