@@ -6,9 +6,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
+from sklearn.linear_model import Ridge
+from typer.testing import CliRunner
 
 import gce
 from gce import GCEClassifier, GCERegressor
+from gce.cli.app import app
 from gce.cli.inspect import _columns, _contents
 from gce.cli.rendering import show
 from gce.table import Table
@@ -111,6 +114,29 @@ def test_names_that_are_there_twice_are_named(twice):
         GCERegressor(**SHORT).fit(data, data.a).predict(twice)
 
 
+def test_stacks_find_columns_by_name_too():
+    data = frame()[["a", "b"]]
+    stack = gce.ConvexStackingRegressor([("ridge", Ridge()), ("flat", Ridge(10.0))], cv=2).fit(data, data.a)
+    np.testing.assert_array_equal(stack.predict(data[["b", "a"]]), stack.predict(data))
+    with pytest.raises(ValueError, match="X has more than one column named 'a'"):
+        stack.predict(data.set_axis(["a", "a"], axis=1))
+
+
+def test_an_index_that_the_command_names_is_a_column(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = frame().rename(columns={"a": "y"})
+    data.set_index("y").to_parquet("target.parquet")
+    data.assign(who=np.arange(len(data)) % 3).set_index("who").to_parquet("named.parquet")
+    few = ["--set", "max_iter=2", "--set", "basis=tree", "--quiet"]
+    for command in (
+        ["fit", "target.parquet", "-t", "y", "-o", "m.safetensors", *few],
+        ["report", "m.safetensors", "target.parquet", "-t", "y", "-o", "r.html"],
+        ["fit", "named.parquet", "-t", "y", "--categorical", "who", *few],
+    ):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+
+
 # Gaps.
 
 
@@ -121,8 +147,9 @@ def test_names_that_are_there_twice_are_named(twice):
         pd.Series([True, False, pd.NA] * 20, dtype="boolean"),
         np.array(["x", "y", pd.NA] * 20, dtype=object),
         ["x", "y", pd.NA] * 20,
+        ["x", "y", np.nan] * 20,
     ],
-    ids=["string", "boolean", "objects", "list"],
+    ids=["string", "boolean", "objects", "list", "list with NaN"],
 )
 def test_labels_with_gaps_are_refused(labels):
     data = frame()

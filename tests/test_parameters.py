@@ -141,7 +141,7 @@ def test_every_parameter_has_a_rule(kind):
             r"SymmetricTree: depth must be an integer from 1 to 16, got 1e\+300",
         ),
         ({"loss": losses.Power(q=1e300)}, r"Power: q must be in \[1, 100\], got 1e\+300"),
-        ({"scoring": "roc_auc"}, "scoring='roc_auc' cannot judge these predictions"),
+        ({"scoring": "roc_auc"}, "scoring='roc_auc' needs probabilities or scores of classes"),
         ({"scoring": "no such scorer"}, "scoring"),
     ],
 )
@@ -196,3 +196,11 @@ def test_a_parameter_of_an_object_needs_the_object(key, words):
 def test_a_weight_of_a_class_is_a_positive_number(weight):
     with pytest.raises(ValueError, match="class weights must be positive numbers, got class_weight="):
         gce.GCEClassifier(max_iter=1, class_weight=weight).fit(X, LABELS)
+
+
+def test_a_scorer_that_cannot_judge_a_constant_may_judge_rounds():
+    """A deviance wants positive predictions, which an offset of 0 is not."""
+    model = gce.GCERegressor(
+        scoring="neg_mean_poisson_deviance", offset=0.0, basis="tree", algorithm="boosting", cv=None, max_iter=5
+    )
+    assert model.fit(X, np.exp(0.1 * X[:, 0]) + 3).n_iter_ > 0

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
 from gce import GCEClassifier, GCERegressor, turns
-from gce.basis import Forest, Neural, SymmetricTree, Tree, coded, compiled, descent
+from gce.basis import Forest, Neural, Pool, SymmetricTree, Tree, coded, compiled, descent
 from gce.callbacks import FamilyTimeLimit, TimeLimit
 from gce.clock import Pace
 from gce.objectives import Linear
@@ -279,3 +279,46 @@ def test_networks_end_their_training_with_the_time(hand, monkeypatch):
     basis.minimize(objective, X, rng=rng)
     # the third would end after six seconds
     assert len(epochs) == 2
+
+
+def rows_of(seed, rows=400):
+    X = np.random.default_rng(seed).normal(size=(rows, 5))
+    return X, X[:, 0]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("basis", ["tree", ["tree", "symmetric"]], ids=["one family", "two"])
+def test_a_warm_start_without_time_looks_at_its_own_rows(basis):
+    """Scores that an earlier call left are of its rows: neither weights nor intervals may come from them."""
+    X, y = rows_of(0)
+    Z, z = rows_of(1)
+    model = GCERegressor(basis=basis, warm_start=True, cv=2, max_atoms=40, random_state=0).fit(X, y)
+    model.set_params(time_limit=0.0, max_atoms=41).fit(Z, z)
+    low, high = model.predict_interval(Z).T
+    assert model.score(Z, z) > 0.9
+    assert (high - low).max() < np.ptp(z) / 2
+
+
+def test_a_network_that_was_cut_short_is_said():
+    X, y = rows_of(0, 8000)
+    one = {"basis": Neural(hidden=4, max_epochs=200), "cv": None, "max_atoms": 1, "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="neural was cut short"):
+        GCERegressor(time_limit=0.0, **one).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("basis", [Forest(trees=4), Neural(hidden=2, max_epochs=20)], ids=["forest", "neural"])
+def test_a_round_that_was_cut_short_is_made_again_from_a_checkpoint(basis, tmp_path):
+    X, y = rows_of(0, 8000 if isinstance(basis, Neural) else 400)
+    one = {"basis": basis, "cv": None, "max_atoms": 1, "random_state": 0}
+    whole = GCERegressor(**one).fit(X, y).predict(X)
+    short = GCERegressor(time_limit=0.0, **one).fit(X, y, checkpoint=tmp_path)
+    assert not np.array_equal(short.predict(X), whole)
+    assert np.array_equal(GCERegressor(**one).fit(X, y, checkpoint=tmp_path).predict(X), whole)
+
+
+def test_models_that_know_all_rows_alone_are_not_rehearsed():
+    X, y = rows_of(0, 11_000)
+    outputs = np.stack([y, -y, X[:, 1]])[:, :, None]
+    model = GCERegressor(basis=Pool(outputs=outputs), cv=None, validation_fraction=None, max_iter=5, time_limit=600.0)
+    assert model.fit(X, y).n_iter_ > 0

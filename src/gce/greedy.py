@@ -16,6 +16,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from gce.active_set import ActiveSet
 from gce.algorithms import ALGORITHMS, Algorithm, Boosting
 from gce.base import Array, Way
 from gce.basis import Basis
@@ -23,7 +24,7 @@ from gce.basis.base import Habit
 from gce.calibration import HeldOut
 from gce.callbacks import Callback, EarlyStopping, TimeLimit, Together, Watchers
 from gce.families import Family, chosen, for_trees
-from gce.fitting import Fit, Keep, Method, Metric, Problem
+from gce.fitting import Fit, Keep, Method, Metric, Problem, Round
 from gce.hooks import FitTask, with_callbacks
 from gce.line_search import LINE_SEARCHES, LineSearch
 from gce.mixing import MixedFit, Trial, held_out, turn
@@ -82,7 +83,7 @@ class GreedyConvexEnsemble(Editable):
         "n_iter_no_change": AUTO | count(1) | NONE,
         "time_limit": at_least(0) | NONE,
         "callbacks": Rule(is_iterable, "a list of callables") | NONE,
-        "verbose": AUTO | FLAG | count(0),
+        "verbose": AUTO | FLAG | count(0) | NONE,
         "warm_start": FLAG,
     }
 
@@ -210,6 +211,9 @@ class GreedyConvexEnsemble(Editable):
         if isinstance(self._fit, MixedFit):
             # rounds to come change what families came to
             self._fit.closing = None
+        for fit in self._fit.fits.values() if isinstance(self._fit, MixedFit) else [self._fit]:
+            # scores belong to rows, and these may be others
+            fit.at_best = None
         return {}
 
     def _begin_in(self, folder: Checkpoint, problem: Problem, streams: Streams) -> dict[str, Trail]:
@@ -282,7 +286,7 @@ class GreedyConvexEnsemble(Editable):
                     metric=metric,
                     callbacks=[*limits, trial, watchers],
                     standing=trail.standing,
-                    keep=trail.keep,
+                    keep=None if trail.keep is None else partial(_keep_whole, trail.keep, family.method.basis),
                 )
                 turns.end(name, limits)
                 if watchers.stopped:
@@ -354,6 +358,12 @@ class GreedyConvexEnsemble(Editable):
             outputs = ensemble.outputs(rows)
         for weights in path:
             yield ensemble.offset + torch.einsum("ak,ank->nk", weights.expand(-1, outputs.shape[2]), outputs)
+
+
+def _keep_whole(keep: Keep, basis: Basis, news: Round, active: ActiveSet) -> None:
+    """Keep a round, unless time ran out while its atoms were made: the next call makes them to the end."""
+    if not basis.rushed:
+        keep(news, active)
 
 
 def _or(given: Any, habit: Any) -> Any:

@@ -186,7 +186,10 @@ class _Fork:
     """
 
     def __init__(self) -> None:
-        self._pause = getattr(ctypes.CDLL(torch._C.__file__), "omp_pause_resource_all", None)
+        try:
+            self._pause = getattr(ctypes.CDLL(torch._C.__file__), "omp_pause_resource_all", None)
+        except OSError:  # a frozen program may have no such file
+            self._pause = None
         self._ended = True
         #: Torch's threads in the parent of a process that must not use them; None in all others.
         self.torch_threads: int | None = None

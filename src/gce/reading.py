@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_consi
 
 from gce.rows import SparseRows
 from gce.settings import as_numpy, taken
-from gce.table import Sheet, as_targets, by_name, check_numbers, is_tabular, read, unmasked
+from gce.table import Sheet, as_targets, check_numbers, is_tabular, read, select_columns, unmasked
 
 Array = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class Reading(BaseEstimator):
         about_y = {"multi_output": several, "y_numeric": is_regressor(self)}
         if is_regressor(self):
             check_numbers(y)
-        X = by_name(unmasked(X), None if reset else getattr(self, "feature_names_in_", None))
+        X = select_columns(unmasked(X), None if reset else getattr(self, "feature_names_in_", None))
         if is_tabular(X):
             validate_data(self, X, y, skip_check_array=True, reset=reset)
             sheet, y = read(X), _check_y(y, estimator=self, **about_y)
@@ -58,7 +58,7 @@ class Reading(BaseEstimator):
 
     def _read(self, X: Any) -> Sheet:
         """Rows like those of the fit."""
-        X = by_name(unmasked(as_numpy(X)), getattr(self, "feature_names_in_", None))
+        X = select_columns(unmasked(as_numpy(X)), getattr(self, "feature_names_in_", None))
         if is_tabular(X):
             return read(validate_data(self, X, skip_check_array=True, reset=False))
         return self._sheet(validate_data(self, X, reset=False, **(_SPARSE if issparse(X) else _NUMBERS)))

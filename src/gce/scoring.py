@@ -103,12 +103,14 @@ class ScorerMetric:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self(torch.zeros(1, self._held_out.shape[1], len(self._offset), dtype=torch.float64), [0])
-        except Exception as error:
-            task = "numbers" if self._classes is None else "classes"
-            raise ValueError(
-                f"scoring={scoring!r} cannot judge these predictions of {task} ({str(error).splitlines()[0][:200]}): "
-                "give a scorer of this task"
-            ) from error
+        except AttributeError as error:
+            lacking = "probabilities or scores of classes" if self._classes is None else "predictions of another kind"
+            raise ValueError(f"scoring={scoring!r} needs {lacking}, which this model does not have") from error
+        except (TypeError, ValueError) as error:
+            if self._classes is not None:
+                reason = str(error).splitlines()[0][:200]
+                raise ValueError(f"scoring={scoring!r} cannot judge the held-out rows' classes ({reason})") from error
+            # a deviance, say, that cannot judge the constant a fit starts from may well judge its rounds
 
     def __call__(self, pred: Tensor, members: list[int]) -> Tensor:
         """Minus the score of each member's scores ``(M, N, k)``, shape ``(M,)``."""

@@ -161,7 +161,7 @@ class Basis(BaseEstimator):
 
     exact: ClassVar[bool] = False
     inherits: ClassVar[bool] = False
-    #: The last call ended sooner than it would have, because time ran out.
+    #: A call since the last :meth:`hurried` ended sooner than it would have, because time ran out.
     rushed: bool = False
 
     @property

@@ -99,7 +99,12 @@ class Recorder:
         pace = Pace(schedule.end)
         for epoch, order in enumerate(orders_on(X.device, len(X), batch_size, schedule.max_epochs, rng), 1):
             self._recording.epoch(order)
-            if epoch % LOOK_EVERY == 0 and (self._recording.descent.done or pace.spent()):
+            if epoch % LOOK_EVERY:
+                continue
+            if self._recording.descent.done:
+                break
+            if pace.spent() and epoch < schedule.max_epochs:
+                schedule.cut_short()
                 break
         return self._recording.descent.result()
 

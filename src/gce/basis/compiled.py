@@ -59,7 +59,7 @@ def descend(
     rows, size = len(X), sum(p[0].numel() for p in start)
     shared = threads > nets and min(batch_size, rows) * size >= _WORTH_SHARING
     worth = 1 + nets * size * rows * schedule.max_epochs // WORTH_A_THREAD
-    pace = Pace(schedule.end)
+    pace, done = Pace(schedule.end), 0
     with workers(threads if shared else min(threads, nets, worth)) as run:
         for orders, epochs in _orders(rows, batch_size, schedule, rng):
             if shared:
@@ -67,7 +67,11 @@ def descend(
                     net.train_shared(orders, epochs, run)
             else:
                 run([partial(net.train, orders, epochs) for net in team])
-            if not any(net.running for net in team) or pace.spent():
+            done += epochs
+            if not any(net.running for net in team):
+                break
+            if pace.spent() and done < schedule.max_epochs:
+                schedule.cut_short()
                 break
     best = torch.from_numpy(np.stack([net.best for net in team]))
     parts = best.split([h * d, h, outputs * h, outputs], 1)

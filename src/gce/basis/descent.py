@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -24,6 +24,10 @@ from gce.rows import Inputs
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 _PIECE = 1024
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class Schedule:
         Epochs without a better value on watched rows after which a network is done.
     end : float
         When to be done, on the clock of ``time.monotonic``: no epoch is begun that would end later, after the first.
+    cut_short : callable
+        Called where that ends a training which would have gone on.
     """
 
     rate: float
@@ -59,6 +65,7 @@ class Schedule:
     decay: float = 0.0
     watch_patience: float = math.inf
     end: float = math.inf
+    cut_short: Callable[[], None] = field(default=_nothing, compare=False)
 
 
 class Plateau:
@@ -325,9 +332,12 @@ def descend(
     descent = Descent(architecture, start, objective, X, schedule, batch_size)
     pace = Pace(schedule.end)
     with native.together():
-        for order in row_orders(len(X), batch_size, schedule.max_epochs, rng):
+        for epoch, order in enumerate(row_orders(len(X), batch_size, schedule.max_epochs, rng), 1):
             descent.epoch(None if order is None else order.to(X.device))
-            if descent.done or pace.spent():
+            if descent.done:
+                break
+            if pace.spent() and epoch < schedule.max_epochs:
+                schedule.cut_short()
                 break
     return descent.result()
 

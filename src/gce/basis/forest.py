@@ -104,7 +104,7 @@ class Forest(Coded):
         return planted(self._grown_in_time(each, lambda grown: _seconds(planted(grown), seen.X)))
 
     def hurried(self, end: float) -> None:
-        self._end = end
+        self._end, self.rushed = end, False
 
     def _grown_in_time(
         self, jobs: Sequence[Sequence[Callable[[], Grown]]], asking: Callable[[list[list[Grown]]], float]
@@ -126,7 +126,7 @@ class Forest(Coded):
                     asked = asking(grown)
                 if pace.spent(after=asked * (first + 2)):
                     break
-        self.rushed = len(grown[0]) < self.trees
+        self.rushed |= len(grown[0]) < self.trees
         return grown
 
     def _tries(self, d: int, link: Link) -> int:

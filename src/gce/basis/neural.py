@@ -87,7 +87,7 @@ class TrainedBasis(Basis):
         return torch.float64 if self.batch_size is None and rows <= FULL_BATCH_ROWS else torch.float32
 
     def hurried(self, end: float) -> None:
-        self._end = end
+        self._end, self.rushed = end, False
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, last: Atoms | None = None) -> Networks:
         check_parameters(self)
@@ -122,13 +122,17 @@ class TrainedBasis(Basis):
 
     def __getstate__(self) -> dict[str, Any]:
         # a recording belongs to this process and this device, the time there is to a fit
-        own = ("_recorder", "_end")
+        own = ("_recorder", "_end", "rushed")
         return {name: value for name, value in super().__getstate__().items() if name not in own}
 
     def _schedule(self, rows: int) -> Schedule:
         rates = self.learning_rate, self.min_learning_rate
         end = getattr(self, "_end", math.inf)
-        return Schedule(*rates, self.patience, self.last_epochs, self.epochs(rows), end=end)
+        rules = self.patience, self.last_epochs, self.epochs(rows)
+        return Schedule(*rates, *rules, end=end, cut_short=self._rush)
+
+    def _rush(self) -> None:
+        self.rushed = True
 
     def _batch(self, n: int) -> int:
         return default_batch(n) if self.batch_size is None else self.batch_size

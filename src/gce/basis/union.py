@@ -71,6 +71,7 @@ class Union(Basis):
         return Union([base.monotone(signs) for base in self.bases], self.choose)
 
     def hurried(self, end: float) -> None:
+        self.rushed = False
         for base in self.bases:
             base.hurried(end)
 
@@ -82,6 +83,7 @@ class Union(Basis):
             rows = self._rows(X, base.dtype(n))
             proposals.append(base.minimize(objective, rows, rng=_copied(rng)))
             outs.append(proposals[-1](rows).double())
+            self.rushed |= base.rushed
         values = torch.stack([self._values(objective, model, out[:, :n]) for out in outs])
         best = values.argmin(0)
         member = torch.arange(len(best), device=best.device)
@@ -114,7 +116,9 @@ class Union(Basis):
 
     def __getstate__(self) -> dict[str, Any]:
         # rows belong to a fit
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_seen", "_last")}
+        return {
+            name: value for name, value in super().__getstate__().items() if name not in ("_seen", "_last", "rushed")
+        }
 
 
 def _copied(rng: RoundStreams) -> RoundStreams:

@@ -53,7 +53,7 @@ def compare(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     columns = Columns(target, drop=tuple(drop or ()))
-    rows, judged = load(train, test, columns, missing or (), drop_missing_target)
+    rows, judged = load(train, test, columns, missing or (), drop_missing_target, categorical or ())
     chosen, reason = settle(task, rows.y)
     others = f"others (split seed {seed})" if judged is None else f"of {judged.file}"
     if judged is None:

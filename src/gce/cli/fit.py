@@ -54,7 +54,7 @@ def fit(
         if path is not None:
             make_room(path)
     columns = Columns(target, weights, groups, tuple(drop or ()))
-    rows, judged = load(train, test, columns, missing or (), drop_missing_target)
+    rows, judged = load(train, test, columns, missing or (), drop_missing_target, categorical or ())
     chosen, reason = settle(task, rows.y)
     model = _model(chosen, categorical, cv)
     model.set_params(random_state=seed, device=device, time_limit=time_limit, verbose=False if quiet else "auto")

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 from gce.cli import options
 from gce.cli.figures import best_validation
 from gce.cli.models import load_model
-from gce.cli.rendering import counted, grid, json_of, show, size
+from gce.cli.rendering import counted, grid, harmless, json_of, show, size
 from gce.storage import container
 
 #: Of a category so many levels are shown; --json has all.
@@ -130,7 +130,8 @@ def _columns(columns: list[dict[str, Any]]) -> Table:
         levels = _listed(column["levels"])
         if column["lost"] is not None:
             levels = f"{column['lost']}: {levels}" if levels else column["lost"]
-        table.add_row(escape(column["name"]), column["kind"], escape(levels))
+        # before the cells are measured: what is escaped later would be cut off
+        table.add_row(escape(harmless(column["name"])), column["kind"], escape(harmless(levels)))
     return table
 
 

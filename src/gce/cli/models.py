@@ -16,10 +16,13 @@ def load_model(path: str, device: str = "cpu") -> Any:
     return load(path, device=device)
 
 
-def read_like(model: Any, path: str, missing: Sequence[str]) -> pl.DataFrame:
-    """A table for a model: what was text stays text where it looks like a number."""
+def read_like(model: Any, path: str, missing: Sequence[str], keep: Sequence[str] = ()) -> pl.DataFrame:
+    """A table for a model: what was text stays text where it looks like a number.
+
+    The index of a pandas frame is a column where the model learned from it, or ``keep`` names it.
+    """
     text = [column.name for column in model.table_.columns if any(isinstance(level, str) for level in column.levels)]
-    return read_table(path, missing, text, [str(name) for name in getattr(model, "feature_names_in_", ())])
+    return read_table(path, missing, text, [*keep, *map(str, getattr(model, "feature_names_in_", ()))])
 
 
 def names_of(model: Any, frame: pl.DataFrame) -> list[str]:

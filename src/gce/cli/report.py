@@ -30,7 +30,7 @@ def report(
     """Write a page about a model and how it does on a table: one HTML file that needs no network."""
     make_room(out)
     fitted = load_model(model, device)
-    frame = read_like(fitted, rows, missing or ())
+    frame = read_like(fitted, rows, missing or (), [target])
     like = [name for name in names_of(fitted, frame) if name != target]
     judged = held_out_rows(rows, frame, Columns(target), like, drop_missing_target)
     task = Task.classification if is_classifier(fitted) else Task.regression

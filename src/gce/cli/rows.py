@@ -64,17 +64,23 @@ class Rows:
 
 
 def load(
-    train: str, test: str | None, columns: Columns, missing: Sequence[str], drop_missing_target: bool
+    train: str,
+    test: str | None,
+    columns: Columns,
+    missing: Sequence[str],
+    drop_missing_target: bool,
+    keep: Sequence[str] = (),
 ) -> tuple[Rows, Rows | None]:
-    """Read a training table, and another one to be judged on."""
+    """Read a training table, and another one to be judged on; ``keep`` names more columns that a command speaks of."""
     if train == test == "-":
         raise DataError("standard input can be read once only: give one of the tables as a file")
-    frame = read_table(train, missing, keep=columns.special)
+    kept = [*columns.special, *keep]
+    frame = read_table(train, missing, keep=kept)
     rows = training_rows(train, frame, columns, drop_missing_target)
     if test is None:
         return rows, None
     text = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    other = read_table(test, missing, text, columns.special)
+    other = read_table(test, missing, text, kept)
     return rows, held_out_rows(test, other, columns, rows.X.columns, drop_missing_target)
 
 

@@ -52,5 +52,9 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
             # a program that reads them gets them as they are
             sys.stdout.write(harmless(lines) if sys.stdout.isatty() else lines)
         return
+    write = _WRITERS[path.suffix.lower()]
+    if path.is_fifo():
+        write(frame, path)
+        return
     with replacing(path) as new:
-        _WRITERS[path.suffix.lower()](frame, new)
+        write(frame, new)

@@ -31,7 +31,7 @@ from gce.stacking.crossfit import Rows, cross_fit
 from gce.stacking.evidence import Evidence, Question, ask_fitted
 from gce.stacking.folds import check_weight, folds_for
 from gce.surgery.naming import by_name
-from gce.table import as_targets
+from gce.table import as_targets, select_columns
 from gce.weighting import Solution
 
 
@@ -187,7 +187,8 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
         # a fit that breaks off must not leave old weights behind new columns
         for name in ("_solution", "_evidence", "n_features_in_"):
             self.__dict__.pop(name, None)
-        X, y = validate_data(self, as_numpy(X), as_targets(as_numpy(y)), skip_check_array=True)
+        X = select_columns(as_numpy(X), None)
+        X, y = validate_data(self, X, as_targets(as_numpy(y)), skip_check_array=True)
         (X,) = indexable(X)
         y = self._learn_targets(y)
         check_consistent_length(X, y)
@@ -317,6 +318,7 @@ class Stack(MetaEstimatorMixin, _BaseComposition):
                 f"X has one dimension, but the fit had {self.n_features_in_} columns: Reshape your data, a single row "
                 "by X.reshape(1, -1)"
             )
+        X = select_columns(X, getattr(self, "feature_names_in_", None))
         return validate_data(self, X, skip_check_array=True, reset=False)
 
     def _mixture(self, X: Any) -> Array:

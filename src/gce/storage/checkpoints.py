@@ -121,7 +121,10 @@ def opened(folder: str | Path) -> Iterator[Checkpoint]:
     The folder itself is locked, by ``flock``: the lock goes with the process that holds it, however that ends, and
     leaves no file behind. On Windows, and on file systems that know no such locks, nobody is kept out.
     """
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise ValueError(f"checkpoint={str(folder)!r} is a file: give a folder of its own") from None
     with _locked(Path(folder)):
         yield Checkpoint(folder)
 

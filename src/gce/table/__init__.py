@@ -2,7 +2,7 @@
 
 from gce.table.scaling import Standardizer
 from gce.table.schema import Column, Schema
-from gce.table.sheet import Sheet, by_name, is_tabular, read, unmasked
+from gce.table.sheet import Sheet, is_tabular, read, select_columns, unmasked
 from gce.table.table import Table
 from gce.table.targets import as_targets, check_labels, check_magnitude, check_numbers, check_spread, one_hot
 
@@ -13,7 +13,6 @@ __all__ = [
     "Standardizer",
     "Table",
     "as_targets",
-    "by_name",
     "check_labels",
     "check_magnitude",
     "check_numbers",
@@ -21,5 +20,6 @@ __all__ = [
     "is_tabular",
     "one_hot",
     "read",
+    "select_columns",
     "unmasked",
 ]

@@ -21,7 +21,7 @@ OTHER = -1
 #: Levels of a column that get a code, and the least share of all rows each of them must have.
 MOST_LEVELS, LEAST_SHARE = 256, 1 / 1000
 #: The share of rows without a code from which on a column is said to be lost.
-MOST_OTHERS = 0.5
+MOST_OTHERS = 0.25
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Column:
 
     @property
     def lost(self) -> str | None:
-        """How much of a category is not read, in words: where all of it is, or the values of most rows."""
+        """How much of a category is not read, in words: where all of it is, or the values of many rows."""
         if self.distinct is None or self.others is None:
             return None
         if not self.levels and self.distinct > 1:
@@ -217,5 +217,6 @@ def _category(name: str, column: Array | Values, share: Array) -> Column:
             total[value] = total.get(value, 0.0) + part
     frequent = sorted(total, key=lambda level: (-round(total[level], 12), level))[:MOST_LEVELS]
     levels = tuple(sorted(level for level in frequent if total[level] >= LEAST_SHARE * (1 - 1e-9)))
-    others = sum(part for level, part in total.items() if level not in set(levels))
+    read = set(levels)
+    others = sum(part for level, part in total.items() if level not in read)
     return Column(name, "category", levels, len(total), round(min(float(others), 1.0), 6))

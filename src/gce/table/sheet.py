@@ -125,7 +125,7 @@ def unmasked(X: Any) -> Any:
     return held
 
 
-def by_name(X: Any, names: Sequence[str] | None) -> Any:
+def select_columns(X: Any, names: Sequence[str] | None) -> Any:
     """The columns of a fit in its order, out of a frame that has them all; anything else as it is.
 
     Which columns are missing is left to scikit-learn to say; a frame that has a name twice is refused.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,12 @@ def as_targets(y: Any, name: str = "y") -> Any:
         if np.ma.getmaskarray(found).any():
             raise ValueError(f"{name} is a masked array with masked values: leave these rows out")
         found = found.data
-    if any(is_missing(value) and not isinstance(value, float | np.floating) for value in _objects(found)):
-        raise ValueError(f"{name} has gaps (None, NaN or NA): leave these rows out, or make a class of them")
+    values = _objects(found)
+    # of a list of words numpy would make a word of NaN
+    words = any(isinstance(value, str) for value in values)
+    if any(is_missing(value) and (words or not isinstance(value, float | np.floating)) for value in values):
+        advice = ", or make a class of them" if name == "y" else ""
+        raise ValueError(f"{name} has gaps (None, NaN or NA): leave these rows out{advice}")
     return found
 
 
@@ -49,7 +53,7 @@ def _as_array(y: Any) -> Any:
     return y
 
 
-def _objects(y: Any) -> Iterable[Any]:
+def _objects(y: Any) -> Collection[Any]:
     """The values of a list, or of an array of Python objects; none of anything else."""
     if isinstance(y, np.ndarray):
         return y.ravel() if y.dtype == object else ()

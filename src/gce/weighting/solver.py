@@ -181,7 +181,7 @@ class _Pursuit:
         digits = max(abs(self.loss), _UNIT * self.constant)
         # a combination rounds once for every model in it, and no weights can make a loss smaller than that
         nothing = (1 + np.count_nonzero(self.weights) / 4) * self.rounding
-        return self.gap <= tol * digits or max(abs(self.loss), self.gap) <= nothing
+        return bool(self.gap <= tol * digits or max(abs(self.loss), self.gap) <= nothing)
 
     def softened(self) -> Iterator[Risk]:
         """The risk itself, or ever narrower ones below it."""
