@@ -43,8 +43,8 @@ Paragraphs of docstrings ({train} to fit, {test} to test, at least {words} words
 names are left out; tf-idf of words that are in two documents or more. `before` is the commit before sparse rows
 reached trees; `now` this one. "First round" is the networks' held-out log-loss after one atom, before any temperature;
 a constant has 1.386. "libraries" is one of the sets on which the number of epochs was chosen, the other is not.
-The default fit of sparse rows was run on the first corpus alone, that of dense ones on none: tests show that the two
-are one model. To fill in what is missing: `python benchmarks/sparse_text.py now`.
+Sparse and dense rows give one model but for rounding, which the training of networks makes larger. To fill in what is
+missing: `python benchmarks/sparse_text.py now`.
 
 Machine: {machine}.
 """
@@ -150,5 +150,5 @@ if __name__ == "__main__":
     for line in measured(sys.argv[1], {(line["corpus"], line["model"]) for line in lines(log)}):
         with log.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        machine = "x86_64 (AMD EPYC), two cores that other work kept busy, no GPU: seconds are rough"
+        machine = "x86_64 (AMD EPYC), two cores, no GPU. Seconds are rough: other work kept the machine busy in all but the last lines of each table"
         (RESULTS / "sparse_text.md").write_text(written(lines(log), machine))

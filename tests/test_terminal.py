@@ -151,5 +151,7 @@ def test_verbose_asks_for_rich(monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.progress", None)
     with pytest.raises(ModuleNotFoundError, match=r'is not installed: pip install "greedy-convex-ensemble\[rich'):
         GCERegressor(verbose=True).fit(None, None)  # before anything else is looked at
-    with pytest.raises(ValueError, match=r"verbose must be 'auto', True, False or an integer of at least 0, got 'no'"):
+    with pytest.raises(
+        ValueError, match=r"verbose must be 'auto', True, False, an integer of at least 0 or None, got 'no'"
+    ):
         GCERegressor(verbose="no").fit(None, None)
