@@ -150,5 +150,8 @@ if __name__ == "__main__":
     for line in measured(sys.argv[1], {(line["corpus"], line["model"]) for line in lines(log)}):
         with log.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        machine = "x86_64 (AMD EPYC), two cores, no GPU. Seconds are rough: other work kept the machine busy in all but the last lines of each table"
+        machine = (
+            "x86_64 (AMD EPYC), two cores, no GPU. Seconds are rough: other work kept the machine busy in all but the "
+            "last lines of each table"
+        )
         (RESULTS / "sparse_text.md").write_text(written(lines(log), machine))
