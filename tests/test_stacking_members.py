@@ -56,8 +56,9 @@ def test_frames_reach_members_as_frames(library):
     assert list(stack.feature_names_in_) == ["a", "kind", "b"]
     assert stack.n_features_in_ == 3
     assert stack.predict(frame).shape == (60,)
+    assert np.array_equal(stack.predict(frame[["kind", "b", "a"]]), stack.predict(frame))
     with pytest.raises(ValueError, match="feature names"):
-        stack.predict(frame[["kind", "a", "b"]])
+        stack.predict(frame[["kind", "a"]])
 
 
 def test_lists_of_text():
