@@ -177,6 +177,29 @@ def test_class_weights_that_are_none(given, words):
         GCEClassifier(class_weight=given, **SHORT).fit(X, labels)
 
 
+@pytest.mark.parametrize("basis", ["tree", "symmetric", "forest", "neural", "auto"])
+@pytest.mark.parametrize("labels", [[0, 1, 1], [0, 1, 2]], ids=["two", "three"])
+@pytest.mark.parametrize("weight", [[1e-30, 1e30, 1.0], [1e-40, 1e40, 1e-40]], ids=str)
+def test_a_class_of_next_to_no_weight_has_a_probability(weight, labels, basis, tmp_path):
+    model = GCEClassifier(basis=basis, max_atoms=3, random_state=0).fit(X[:3], labels, sample_weight=weight)
+    assert np.isfinite(model.offset_).all()
+    assert np.isfinite(model.predict_proba(X[:3])).all()
+    model.save(tmp_path / "m.safetensors")
+    assert np.array_equal(gce.load(tmp_path / "m.safetensors").predict_proba(X[:3]), model.predict_proba(X[:3]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_holds_where_it_is_a_trillionth_of_the_farthest_target(seed):
+    """A hull for an outlier that has no weight: of the bound's factor, taken from 1, four digits would be left."""
+    rng = np.random.default_rng(seed)
+    rows, target, weight = rng.normal(size=(40, 3)), rng.normal(size=40), np.ones(40)
+    target[0], weight[0] = 1e12, 1e-30
+    model = GCERegressor(basis=["neural", "tree"], cv=None, max_atoms=3, random_state=0)
+    model.fit(rows, target, sample_weight=weight)
+    reach = np.abs(model.predict(rows) - model.offset_)
+    assert (reach <= model.bound_ * (1 + 1e-9) + 1e-14).all()
+
+
 # A few rows.
 
 

@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from gce.basis.base import Atoms, Zero
 from gce.rows import Inputs
 
+#: A share of 1 below which it is added up, and not taken from 1: the difference would lose its digits.
+_SMALL = 1e-3
+
 
 class ConvexEnsemble(nn.Module):
     """``f(x) = offset + sum_j weights_j atom_j(x)``, weights on the simplex.
@@ -122,16 +125,19 @@ def drawn_in(ensemble: ConvexEnsemble) -> ConvexEnsemble:
     Where every member leaves the zero function a share of at least ``z``, atoms times ``1 - z``, weights divided by it
     and a zero function that gives up what is missing add up to the same: ``B -> c B``, ``g -> c g``, ``w -> w / c``.
     """
-    zero = _zeros(ensemble)
-    spared = ensemble.members * torch.stack(
-        [ensemble.weights[zero & (ensemble.origin[:, 0] == m)].sum() for m in range(ensemble.members)]
+    zero, member = _zeros(ensemble), ensemble.origin[:, 0]
+    spared, used = (
+        ensemble.members * torch.stack([ensemble.weights[some & (member == m)].sum() for m in range(ensemble.members)])
+        for some in (zero, ~zero)
     )
-    factor = 1 - float(spared.min())
+    factor, left = 1 - float(spared.min()), ensemble.members * ensemble.weights[zero] - spared.min()
+    if factor < _SMALL and ensemble.weights.ndim == 1:
+        factor = float(used.max())
+        left = factor - used[member[zero]]
     if not 0 < factor < 1 or ensemble.weights.ndim > 1:
         return ensemble
     weights = ensemble.weights / factor
-    left = (ensemble.members * ensemble.weights[zero] - spared.min()).clamp(min=0)
-    weights[zero] = left / (ensemble.members * factor)
+    weights[zero] = left.clamp(min=0) / (ensemble.members * factor)
     scaled = [part.scaled(factor) for part in ensemble.parts if isinstance(part, Atoms)]
     return lean(ConvexEnsemble(scaled, weights, ensemble.origin, ensemble.offset, factor * ensemble.bound))
 

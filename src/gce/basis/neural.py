@@ -128,7 +128,7 @@ class TrainedBasis(Basis):
     def _schedule(self, rows: int) -> Schedule:
         rates = self.learning_rate, self.min_learning_rate
         end = getattr(self, "_end", math.inf)
-        rules = self.patience, self.last_epochs, self.epochs(rows)
+        rules = self.patience, self.last_epochs, int(self.epochs(rows))  # numpy's small integers overflow
         return Schedule(*rates, *rules, end=end, cut_short=self._rush)
 
     def _rush(self) -> None:

@@ -137,6 +137,8 @@ class Tree(Coded):
         members, k, rows = leaf.shape
         bound, sizes = objective.bound.cpu().numpy(), np.array([len(tree[0]) for tree in trees])
         feature, cut, left, value = map(np.concatenate, zip(*trees, strict=True))
+        # a leaf whose rows have neither a slope nor a bend (0 / 0) says nothing
+        np.nan_to_num(value, copy=False)
         value /= np.repeat(np.tile(bound, members), sizes)
         ends, length = np.cumsum(sizes), np.ones(members)
         if model.free:

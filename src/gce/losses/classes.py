@@ -37,7 +37,10 @@ class Logistic(Loss):
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
         one = (weight[:, None] * y).sum(0)
-        return torch.log(one) - torch.log(weight.sum() - one)
+        other = weight.sum() - one
+        # beside a class of nearly all the weight the difference has lost its digits, or is 0
+        other = torch.where(other > 1e-6 * one, other, (weight[:, None] * (1 - y)).sum(0))
+        return torch.log(one) - torch.log(other)
 
     def predict(self, pred: Tensor) -> Tensor:
         return links.sigmoid(pred)
