@@ -29,7 +29,7 @@ types: $(VENV)/ready
 unit: $(VENV)/ready
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2
 
-# The tests of numerics with the instruction sets of other processors, an hour for all of them. Less with ARGS, e.g.
+# The tests of numerics with the instruction sets of other processors, which takes long on two cores. Less with ARGS, e.g.
 # `make processors ARGS="same_bits inference"`.
 processors: $(VENV)/ready
 	$(BIN)/python tests/processors.py $(ARGS)

@@ -1,6 +1,7 @@
 """Tests of numerics as other processors run them: BLAS, torch, numpy and compiled loops are told to use less.
 
-``make processors`` takes all of ``FILES`` and an hour; ``make processors ARGS="inference same_bits"`` takes some.
+``make processors`` runs all of ``FILES`` (six minutes on 16 cores with ``PYTEST_ADDOPTS="-n 14"``, far longer on two);
+``make processors ARGS="inference same_bits"`` runs some.
 A processor can only be imitated by one that knows its instructions: settings beyond this one's are left out by the
 libraries themselves.
 """
