@@ -1,26 +1,34 @@
-"""Write the model files that every later version must read, once a format version.
+"""Write the model files that every later version must read, once per version of the format.
 
 Run as ``python tests/make_model_files.py``.
 
-Each version's files stay as they are for good. A new version of the format adds its own beside them.
+Each version's files stay as they are for good: only those that are missing are written. The files of version 2 were
+written by the code of that time, from the same models under the names that parameters had then.
 """
 
 import json
+import warnings
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_matrix
 
 import gce
-from gce.basis import Forest, Tree
-from gce.storage.container import VERSION
+from gce.bases import Forest, Neural, Neuron, SignTree, SymmetricTree, Tree, Union
+from gce.frank_wolfe import Blended, Boosting
+from gce.io.container import VERSION
+from gce.losses import Power, PseudoHuber, Quantile
 
 FOLDER = Path(__file__).with_name("files")
 NET = {"hidden": 2, "max_epochs": 15}
+GREEDY = {"max_atoms": 3, "cv": 2, "random_state": 0}
+AT_ONCE = {"hidden": 2, "max_epochs": 10, "random_state": 0}
 
 
 def table(rows, seed):
-    """A frame of numbers, categories and booleans, with gaps."""
+    """A frame of numbers, categories and booleans, with missing values."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"size": rng.normal(size=rows), "age": rng.integers(1, 90, rows).astype(float)})
     frame["colour"] = np.array(["red", "green", "blue"])[rng.integers(0, 3, rows)]
@@ -28,35 +36,180 @@ def table(rows, seed):
     return frame.mask(pd.DataFrame(rng.random(frame.shape) < 0.15, columns=frame.columns))
 
 
+def as_given(rows, name):
+    """Rows of a frame, as a model of this name is given them."""
+    if name.endswith("_array"):
+        return rows.to_numpy(dtype=object)
+    if name.endswith("_sparse"):
+        return csr_matrix(rows[["size", "age"]].fillna(0).to_numpy())
+    return rows
+
+
+def targets(X):
+    """A number and a label per row."""
+    number = X["size"].fillna(0) ** 2 + (X["colour"] == "red")
+    label = np.array(["cat", "dog", "owl"])[(X["age"].fillna(40) > 45).astype(int) + (number > 1)]
+    return number, label
+
+
 def models():
     """A name, a model and what it is fitted to."""
     X = table(60, 0)
-    number = X["size"].fillna(0) ** 2 + (X["colour"] == "red")
-    label = np.array(["cat", "dog", "owl"])[(X["age"].fillna(40) > 45).astype(int) + (number > 1)]
-    greedy = {"max_atoms": 3, "cv": 2, "random_state": 0}
-    at_once = {"hidden": 2, "max_epochs": 10, "random_state": 0}
-    separate = gce.Neural(**NET, shared=False, batch_size=20)
-    yield "gce_regressor", gce.GCERegressor(basis=gce.Neural(**NET), **greedy), X, number
-    yield "gce_float32", gce.GCERegressor(basis=separate, **greedy), X, np.column_stack([number, -number])
-    yield "gce_classifier", gce.GCEClassifier(basis=gce.Neural(**NET), class_weight="balanced", **greedy), X, label
-    yield "gce_classifier_two", gce.GCEClassifier(basis=gce.Neuron(max_epochs=15), **greedy), X, label == "owl"
-    tree, forest = Tree(leaves=4, least=3), Forest(trees=3)
-    yield "gce_trees", gce.GCERegressor(basis=tree, **{**greedy, "max_atoms": 8}), X, np.column_stack([number, -number])
-    yield "gce_forest", gce.GCEClassifier(basis=forest, **greedy), X, label
-    yield "gce_mixed", gce.GCEClassifier(basis=[tree, forest, gce.Neural(**NET)], **greedy), X, label == "owl"
-    yield "ngce_regressor", gce.NGCERegressor(n_atoms=2, loss=gce.losses.Quantile(0.8), **at_once), X, number
-    yield "nn_classifier", gce.NNClassifier(cv=2, **at_once), X, label
+    number, label = targets(X)
+    separate = Neural(**NET, shared=False, batch_size=20)
+    yield "gce_regressor", gce.GCERegressor(basis=Neural(**NET), **GREEDY), X, number
+    yield "gce_float32", gce.GCERegressor(basis=separate, **GREEDY), X, np.column_stack([number, -number])
+    yield "gce_classifier", gce.GCEClassifier(basis=Neural(**NET), class_weight="balanced", **GREEDY), X, label
+    yield "gce_classifier_two", gce.GCEClassifier(basis=Neuron(max_epochs=15), **GREEDY), X, label == "owl"
+    tree, forest = Tree(max_leaf_nodes=4, min_samples_leaf=3), Forest(n_estimators=3)
+    yield "gce_trees", gce.GCERegressor(basis=tree, **{**GREEDY, "max_atoms": 8}), X, np.column_stack([number, -number])
+    yield "gce_forest", gce.GCEClassifier(basis=forest, **GREEDY), X, label
+    yield "gce_mixed", gce.GCEClassifier(basis=[tree, forest, Neural(**NET)], **GREEDY), X, label == "owl"
+    yield "ngce_regressor", gce.NGCERegressor(n_atoms=2, loss=Quantile(0.8), **AT_ONCE), X, number
+    yield "nn_classifier", gce.NNClassifier(cv=2, **AT_ONCE), X, label
+    yield from families(X, number, label)
+    yield from settings(X, number, label)
+    yield from trained_at_once(X, number, label)
+
+
+def families(X, number, label):
+    """Every class of trees with all of its parameters, several classes in each form of ``basis``."""
+    net = Neural(**NET)
+    tree = Tree(
+        max_leaf_nodes=4,
+        max_depth=3,
+        min_samples_leaf=3,
+        l2_regularization=0.5,
+        max_features=0.75,
+        subsample=0.8,
+        max_bins=16,
+        learning_rate=0.3,
+    )
+    symmetric = SymmetricTree(max_depth=2, min_samples_leaf=2, learning_rate=0.2)
+    forest = Forest(n_estimators=2, max_features=0.5, min_samples_leaf=5, max_bins=16)
+    sign = SignTree(max_leaf_nodes=3, max_depth=2, min_samples_leaf=4)
+    boosting = Boosting(learning_rate=0.3)
+    short = {**GREEDY, "max_iter": 3}
+    yield "gce_families", gce.GCERegressor(basis=[tree, symmetric, forest], **short), X, number
+    named = {"deep": tree, "flat": symmetric, "net": net}
+    yield "gce_families_dict", gce.GCEClassifier(basis=named, **short), X, label
+    yield "gce_families_boosting", gce.GCEClassifier(basis=[tree, symmetric], algorithm=boosting, **short), X, label
+    two = np.column_stack([number, -number])
+    yield "gce_families_outputs", gce.GCERegressor(basis=["tree", net], **short), X, two
+    fit_anywhere = {"basis": [tree, net], "cv": None, "validation_fraction": None, "max_iter": 3, "random_state": 0}
+    yield "gce_families_in_sample", gce.GCERegressor(**fit_anywhere), X, number
+    nets = [net, Neuron(max_epochs=15)]
+    yield "gce_families_monotone", gce.GCERegressor(basis=nets, monotonic_cst={"size": 1}, **short), X, number
+    yield "gce_boosting", gce.GCERegressor(basis=tree, algorithm=boosting, **short), X, number
+    yield "gce_symmetric", gce.GCEClassifier(basis=symmetric, **short), X, label
+    yield "gce_sign_tree", gce.GCERegressor(basis=sign, algorithm="frank-wolfe", **short), X, number
+    yield "gce_union", gce.GCERegressor(basis=Union([tree, net], choose="risk"), **short), X, number
+    yield "gce_sparse", gce.GCERegressor(basis=[tree, net], **short), X, number
+    yield "gce_array", gce.GCEClassifier(basis=tree, categorical_features=[2, 3], **short), X, label
+
+
+def settings(X, number, label):
+    """Algorithms, losses, validation and limits other than the usual ones."""
+    net, tree = Neural(**NET), Tree(max_leaf_nodes=3, min_samples_leaf=3)
+    many = {"basis": tree, "cv": 2, "random_state": 0, "max_iter": 12}
+    yield "gce_pairwise", gce.GCERegressor(algorithm="pairwise", **many), X, number
+    yield "gce_away", gce.GCEClassifier(algorithm="away", **many), X, label == "owl"
+    yield "gce_blended", gce.GCERegressor(algorithm=Blended(0.7), **many), X, number
+    yield "gce_nonlinear", gce.GCERegressor(basis=net, algorithm="nonlinear", **GREEDY), X, number
+    yield "gce_quantile", gce.GCERegressor(basis=[tree, net], loss=Quantile(0.3), **GREEDY), X, number
+    yield "gce_power", gce.GCERegressor(basis=net, loss=Power(1.5), bound=2.0, offset=0.0, **GREEDY), X, number
+    yield "gce_huber", gce.GCERegressor(basis=tree, loss=PseudoHuber(0.5), line_search="brent", **GREEDY), X, number
+    monotone = {"age": 1, "size": -1}
+    yield "gce_monotone", gce.GCERegressor(basis=net, monotonic_cst=monotone, **GREEDY), X, number
+    yield "gce_monotone_two", gce.GCEClassifier(basis=net, monotonic_cst=monotone, **GREEDY), X, label == "owl"
+    held_out = {"basis": net, "cv": None, "validation_fraction": 0.25, "scale": "each", "clip": None, "random_state": 0}
+    yield "gce_held_out", gce.GCERegressor(max_atoms=3, **held_out), X, number
+    yield "gce_in_sample", gce.GCERegressor(**{**held_out, "validation_fraction": None}, max_iter=3), X, number
+    codes = np.array([7, -2, 30])[np.unique(label, return_inverse=True)[1]]
+    weights = {7: 1.0, -2: 2.0, 30: 0.5}
+    yield "gce_codes", gce.GCEClassifier(basis=net, temperature=1.5, class_weight=weights, **GREEDY), X, codes
+
+
+def trained_at_once(X, number, label):
+    """Networks and convex combinations of them whose weights are trained together."""
+    two = np.column_stack([number, -number])
+    softmax = {"n_atoms": 3, "coefficients": "softmax", **AT_ONCE}
+    yield "ngce_softmax", gce.NGCEClassifier(cv=2, **softmax), X, label
+    yield "ngce_softmax_two", gce.NGCERegressor(basis="neuron", **softmax), X, two
+    yield "ngce_classifier_two", gce.NGCEClassifier(n_atoms=2, batch_size=20, **AT_ONCE), X, label == "owl"
+    yield "ngce_monotone", gce.NGCERegressor(n_atoms=2, monotonic_cst={"age": 1}, **AT_ONCE), X, number
+    yield "nn_regressor", gce.NNRegressor(**AT_ONCE), X, two
+
+
+def edits(fitted):
+    """A name and a model that was edited or fitted further, from fitted ones by their names."""
+    X = table(60, 0)
+    number, label = targets(X)
+    other = table(40, 2)
+    further = {"warm_start": True, "max_atoms": 5, "max_iter": 5}
+    yield "gce_warm_start", deepcopy(fitted["gce_regressor"]).set_params(**further).fit(X, number)
+    yield "gce_warm_start_families", deepcopy(fitted["gce_families"]).set_params(**further).fit(X, number)
+    yield "gce_pruned", fitted["gce_regressor"].prune(3, X=X, y=number)
+    yield "gce_pruned_alike", fitted["gce_families"].prune(3, X=X)
+    yield "gce_pruned_families", fitted["gce_families_dict"].prune(4, X=X, y=label)
+    yield "gce_reweighted", fitted["gce_regressor"].reweight(other, targets(other)[0])
+    yield "gce_reweighted_families", fitted["gce_mixed"].reweight(other, targets(other)[1] == "owl")
+    some = fitted["gce_classifier"]
+    yield "gce_removed", some.remove(some.atom_names_[-1], X, label)
+    some = fitted["gce_families"]
+    own = [name for name in some.atom_names_ if not name.endswith(":0")]
+    yield "gce_removed_families", some.remove([own[1], own[-1]], X, number)
+    yield "gce_removed_two", fitted["gce_trees"].remove("0:1", X, np.column_stack([number, -number]))
+    yield "ngce_pruned", fitted["ngce_softmax"].prune(2, X=X, y=label)
+
+
+def answers(model, rows):
+    """Predictions of a model: probabilities of a classifier."""
+    return (model.predict_proba if hasattr(model, "predict_proba") else model.predict)(rows)
+
+
+def learned(model, rows):
+    """What else a file must bring back: weights, rounds and what belongs to them, as lists of numbers."""
+    said = {}
+    if hasattr(model, "atom_names_"):
+        said |= {"names": model.atom_names_, "weights": np.asarray(model.weights_).ravel().tolist()}
+    if len(getattr(model, "residuals_", ())):
+        said["interval"] = np.asarray(model.predict_interval(rows)).ravel().tolist()
+    if hasattr(model, "history_"):
+        said["risk"] = [entry["risk"] for entry in model.history_]
+        stages = getattr(model, "staged_predict_proba", getattr(model, "staged_predict", None))
+        if stages is not None and not hasattr(model, "gap_"):
+            said["staged"] = [float(np.abs(stage).sum()) for stage in stages(rows)]
+    if hasattr(model, "gap_"):
+        said["gap"] = model.gap_
+    return said
+
+
+def missing():
+    """A name and a model for each file of this version that is not there yet."""
+    fitted = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, model, X, y in models():
+            path = FOLDER / f"v{VERSION}_{name}.safetensors"
+            fitted[name] = gce.load(path) if path.exists() else model.fit(as_given(X, name), y)
+            yield name, fitted[name], path
+        for name, model in edits(fitted):
+            yield name, model, FOLDER / f"v{VERSION}_{name}.safetensors"
 
 
 def main():
     FOLDER.mkdir(exist_ok=True)
+    listed = FOLDER / f"v{VERSION}.json"
     rows = table(8, 1)
-    expected = {"rows": rows.astype(object).where(rows.notna(), None).to_dict("list"), "scores": {}}
-    for name, model, X, y in models():
-        model.fit(X, y).save(FOLDER / f"v{VERSION}_{name}.safetensors")
-        answer = model.predict_proba if hasattr(model, "predict_proba") else model.predict
-        expected["scores"][name] = answer(rows).tolist()
-    (FOLDER / f"v{VERSION}.json").write_text(json.dumps(expected, indent=1) + "\n")
+    begun = {"rows": rows.astype(object).where(rows.notna(), None).to_dict("list"), "scores": {}}
+    expected = {"learned": {}, **(json.loads(listed.read_text()) if listed.exists() else begun)}
+    for name, model, path in missing():
+        if not path.exists():
+            model.save(path)
+            expected["scores"][name] = answers(model, as_given(rows, name)).tolist()
+        expected["learned"].setdefault(name, learned(model, as_given(rows, name)))
+    listed.write_text(json.dumps(expected, indent=None, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":
