@@ -2,10 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One thread a test process: two processes with two threads each would fight over two cores.
+# One thread per test process: two processes with two threads each would compete for two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Each process begins with half of the files, so that what a file's tests share is made once, and takes over from the other.
+PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test lint types unit processors wheel bench bench-small accuracy table1 figure1 ablations clean
+.PHONY: demo test lint types loops unit experiments processors wheel bench bench-small accuracy table1 figure1 ablations clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -17,31 +19,53 @@ $(VENV)/ready: pyproject.toml constraints.txt
 demo: $(VENV)/ready
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
-test: lint types unit wheel
+# What runs on one core (two environments, compilation, wheel, types, lint) runs two at a time; pytest starts two processes.
+test:
+	$(MAKE) --output-sync=target -j2 loops wheel types lint
+	$(MAKE) unit
+	$(MAKE) experiments
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tests/check_docstrings.py
 
 types: $(VENV)/ready
 	$(BIN)/mypy
 
+# The compiled loops, in the package's cache.
+loops: $(VENV)/ready
+	$(TEST_ENV) $(BIN)/python tests/compile_loops.py
+
+# The tests of the package.
 unit: $(VENV)/ready
-	$(TEST_ENV) $(BIN)/python -m pytest -n 2
+	$(PYTEST) tests --ignore=tests/paper --ignore=tests/benchmarks
+
+# The tests of paper/ and benchmarks/.
+experiments: $(VENV)/ready
+	$(PYTEST) tests/paper tests/benchmarks
 
 # The tests of numerics with the instruction sets of other processors, which takes long on two cores. Less with ARGS, e.g.
 # `make processors ARGS="same_bits inference"`.
 processors: $(VENV)/ready
 	$(BIN)/python tests/processors.py $(ARGS)
 
-# The wheel is imported where neither the checkout nor a development tool can be seen.
-wheel: $(VENV)/ready
-	rm -rf dist build/clean
+# The wheel is imported in an environment without the checkout and without development tools.
+wheel: $(VENV)/ready build/clean/ready
+	rm -rf dist
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist > /dev/null
+	build/clean/bin/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
+	build/clean/bin/python -m pip check
+	cd build && clean/bin/python ../tests/wheel_smoke.py
+
+# The dependencies alone: they do not change with the code, and are installed while .venv is.
+DEPENDENCIES := import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'])
+build/clean/ready: pyproject.toml constraints.txt
+	rm -rf build/clean
 	$(PYTHON) -m venv build/clean
 	build/clean/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0
-	build/clean/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
-	cd build && clean/bin/python ../tests/wheel_smoke.py
+	build/clean/bin/python -m pip install --quiet -c constraints.txt $$($(PYTHON) -c "$(DEPENDENCIES)")
+	touch $@
 
 # Side-by-side tables into benchmarks/results/speed.md, in a quarter of an hour: leave the machine alone meanwhile.
 # Data sets are looked for in GCE_DATA_HOME, then fetched.

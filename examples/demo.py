@@ -1,8 +1,8 @@
-"""The four greedy algorithms beside scikit-learn's defaults, on two data sets that come with scikit-learn.
+"""The four greedy algorithms and models of scikit-learn at their defaults, on two data sets of scikit-learn.
 
     python examples/demo.py [--out out]
 
-Prints a table and writes it, with a picture of every fit, to the folder.
+Prints a table and writes it, with a plot of every fit, to the folder.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def compare(name: str, console: Console) -> tuple[list[tuple[str, float, float, 
 
 
 def show(name: str, rows: list[tuple[str, float, float, str]], console: Console) -> str:
-    """Print a table, and give it as Markdown."""
+    """Print a table, and return it as Markdown."""
     metric = SETS[name][2]
     table = Table(title=f"{name}: 20 % held out, split seed 0", title_justify="left")
     for head in ("model", f"test {metric}", "fit s", "atoms"):
@@ -110,7 +110,7 @@ def show(name: str, rows: list[tuple[str, float, float, str]], console: Console)
 
 
 def draw(everything: dict[str, dict[str, Any]], path: Path) -> None:
-    """Risk, validation and gap against atoms tried, a row a data set."""
+    """Risk, validation and gap against the number of atoms, one row per data set."""
     columns = {"risk": "training risk", "validation": "validation risk", "gap_lower": "gap (lower estimate)"}
     figure, axes = plt.subplots(len(everything), len(columns), figsize=(11, 5.6), squeeze=False, layout="constrained")
     for row, (name, fitted) in zip(axes, everything.items(), strict=True):
@@ -124,7 +124,7 @@ def draw(everything: dict[str, dict[str, Any]], path: Path) -> None:
             axis.grid(alpha=0.25, which="both", lw=0.5)
             axis.spines[["top", "right"]].set_visible(False)
     axes[0, 0].legend(frameon=False, fontsize=9)
-    figure.suptitle("Four greedy algorithms, mean of cross-fitted members (a finished member stands still)")
+    figure.suptitle("Four greedy algorithms, mean of cross-fitted members (curves of finished members stay constant)")
     figure.savefig(path, dpi=130)
     plt.close(figure)
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# From a table to a model, a page and predictions on the command line; then the four algorithms beside their peers.
+# From a table to a model, a report and predictions on the command line; then algorithms and other libraries compared.
 set -eu
 out=${1:-out}
 

@@ -1,9 +1,9 @@
-"""A table as people have them: text, booleans, gaps, and a region in the test rows that was never seen before.
+"""Write an example table with text, booleans, missing values, and a category that occurs in the test rows only.
 
     python examples/make_table.py [FOLDER]
 
-Writes train.csv (2,000 customers) and test.csv (500), drawn from a seed: who leaves depends on the plan, on how long
-they stayed, on calls to support and on what they pay, with chance on top. Nobody real is in it.
+Writes train.csv (2,000 customers) and test.csv (500), generated from a seed: who leaves depends on the plan, the months
+as a customer, calls to support and the price, plus noise. The data are synthetic.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ TRAIN, TEST = 2000, 500
 PLANS = ["basic", "plus", "family", "business"]
 REGIONS = ["north", "south", "east", "west", "coast", "hills"]
 OFFERS = ["none", "discount", "upgrade", "phone"]
-#: Share of cells that are empty, by column.
-GAPS = {"age": 0.08, "satisfaction": 0.3, "last_offer": 0.15, "paperless": 0.1}
+#: Fraction of missing values, by column.
+MISSING = {"age": 0.08, "satisfaction": 0.3, "last_offer": 0.15, "paperless": 0.1}
 
 
 def customers(rows: int, seed: int) -> pl.DataFrame:
@@ -52,8 +52,8 @@ def customers(rows: int, seed: int) -> pl.DataFrame:
             "leaves": np.where(leaves, "yes", "no"),
         }
     )
-    holes = [pl.when(pl.Series(rng.random(rows) >= share)).then(name).alias(name) for name, share in GAPS.items()]
-    return table.with_columns(holes)
+    masked = [pl.when(pl.Series(rng.random(rows) >= share)).then(name).alias(name) for name, share in MISSING.items()]
+    return table.with_columns(masked)
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""A page about a fitted model, from a table with text and gaps.
+"""A report about a fitted model, from a table with text and missing values.
 
     python examples/report.py [--out out] [--pictures docs/images]
 
-Fits a classifier to scikit-learn's breast cancer data, one column turned into text and one cell in twenty removed, so
-that the page has something to show. ``--pictures`` also takes the README's pictures of it, with Chromium.
+Fits a classifier to the breast cancer data of scikit-learn, with one column turned into text and 5 % of the values
+removed. ``--pictures`` also takes the screenshots of the documentation, with Chromium.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def load() -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def photograph(page: Path, folder: Path) -> None:
-    """Pictures of the page's top, on a wide and on a narrow screen."""
+    """Screenshots of the top of the page, on a wide and on a narrow screen."""
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if chromium is None:
         sys.exit("pictures need Chromium, and none was found")
     for name, (width, height) in SCREENS.items():
         with tempfile.TemporaryDirectory() as profile:
-            # a window has a least width, a frame has none
+            # windows have a minimum width, frames do not
             frame = Path(profile) / "frame.html"
             size = f"width={width} height={height}"
             frame.write_text(f"<body style='margin:0'><iframe style='border:0' {size} src='{page.resolve().as_uri()}'>")

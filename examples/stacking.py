@@ -3,9 +3,9 @@
     pip install "greedy-convex-ensemble[plot,rich,bench]"
     python examples/stacking.py [--out out] [--pictures out]
 
-Prints how the stack does beside its members and Caruana's selection, why each member weighs what it weighs, and what
-smaller stacks would cost; writes a page (``stacking.html``) and two pictures. XGBoost and LightGBM come with the
-``bench`` extra; without them the stack has the other members.
+Compares the stack with its members and Caruana's selection, explains the weights and prints the pruning path; writes a
+report (``stacking.html``) and two plots. XGBoost and LightGBM come with the ``bench`` extra; without them the stack has
+the other members.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from gce import ConvexStackingClassifier, GCEClassifier, GreedySelectionClassifi
 
 mpl.use("Agg")
 
-#: Rounds of Caruana's selection, and by how much the loss of a smaller stack may be above the least.
-ROUNDS, ACCEPTED = 20, 0.01
+#: Iterations of Caruana's selection, and the accepted relative increase of the loss of a smaller stack.
+ITERATIONS, ACCEPTED = 20, 0.01
 
 
 def members() -> list[tuple[str, Any]]:
-    """Models of several libraries, each with settings of its own."""
+    """Models of several libraries."""
     found: list[tuple[str, Any]] = [
         ("bayes", GaussianNB()),
         ("discriminant", LinearDiscriminantAnalysis()),
@@ -67,11 +67,11 @@ def members() -> list[tuple[str, Any]]:
 
 
 def compare(stack: Any, greedy: Any, X: Any, y: Any) -> Table:
-    """Test figures of the stack, of Caruana's selection, of the average and of each member."""
+    """Test metrics of the stack, of Caruana's selection, of the average and of each member."""
     alone = {name: model.predict_proba(X) for name, model in stack.named_estimators_.items()}
     rows = {
         "convex stack": (stack.predict_proba(X), f"{stack.risk_:.5f}", f"{stack.gap_:.1e}"),
-        f"Caruana, {ROUNDS} rounds": (greedy.predict_proba(X), f"{greedy.risk_:.5f}", f"{greedy.gap_:.1e}"),
+        f"Caruana, {ITERATIONS} iterations": (greedy.predict_proba(X), f"{greedy.risk_:.5f}", f"{greedy.gap_:.1e}"),
         "mean probabilities": (np.mean(list(alone.values()), 0), "", ""),
         **{name: (answer, "", "") for name, answer in alone.items()},
     }
@@ -92,24 +92,24 @@ def main() -> None:
     pictures = given.pictures or given.out
     for folder in (given.out, pictures):
         folder.mkdir(parents=True, exist_ok=True)
-    console, began = Console(file=sys.stdout), time.perf_counter()
+    console, start = Console(file=sys.stdout), time.perf_counter()
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
-    how: dict[str, Any] = {"cv": 3, "random_state": 0}
-    # on tables this small threads wait for each other most of the time
+    shared: dict[str, Any] = {"cv": 3, "random_state": 0}
+    # on data this small threads mostly wait for each other
     with threadpool_limits(1):
-        stack = ConvexStackingClassifier(members(), **how).fit(X_train, y_train)
-        greedy = GreedySelectionClassifier(members(), rounds=ROUNDS, **how).fit(X_train, y_train)
+        stack = ConvexStackingClassifier(members(), **shared).fit(X_train, y_train)
+        greedy = GreedySelectionClassifier(members(), max_iter=ITERATIONS, **shared).fit(X_train, y_train)
     console.print(compare(stack, greedy, X_test, y_test))
-    explanation, pruned = stack.explain(), stack.prune(tol=ACCEPTED)
-    console.print(f"\n{explanation}\n\n{pruned}", highlight=False, markup=False, soft_wrap=True)
+    explanation, path, small = stack.explain(), stack.pruning_path(), stack.prune(tol=ACCEPTED)
+    console.print(f"\n{explanation}\n\n{path}", highlight=False, markup=False, soft_wrap=True)
     explanation.plot().figure_.savefig(pictures / "stack_explain.png", dpi=120)
-    pruned.plot().figure_.savefig(pictures / "stack_prune.png", dpi=120)
+    path.plot(size=len(small.estimators_)).figure_.savefig(pictures / "stack_prune.png", dpi=120)
     stack.report(given.out / "stacking.html", X_test, y_test)
     console.print(
-        f"\nOne split of {len(y_test)} test rows separates little: benchmarks/results/stack_accuracy.md has more.\n"
-        f"{time.perf_counter() - began:.0f} s in all. Pictures: {pictures / 'stack_explain.png'}, "
-        f"{pictures / 'stack_prune.png'}; page: {given.out / 'stacking.html'}.",
+        f"\nOne split with {len(y_test)} test rows distinguishes little: see benchmarks/results/stack_accuracy.md.\n"
+        f"{time.perf_counter() - start:.0f} s in total. Plots: {pictures / 'stack_explain.png'}, "
+        f"{pictures / 'stack_prune.png'}; report: {given.out / 'stacking.html'}.",
         soft_wrap=True,
     )
 

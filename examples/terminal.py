@@ -1,9 +1,9 @@
-"""The outputs in docs/cli.md and the picture of the command line, made anew: real commands, their real output.
+"""Refresh the outputs in docs/cli.md and the picture of the command line by running the commands.
 
     python examples/terminal.py
 
-In a console block of docs/cli.md every line that begins with "$ " is run, and what follows it is replaced. Bars, which
-are gone when a command ends, are in neither. Leave the machine alone meanwhile: seconds are printed.
+Every line of a console block of docs/cli.md that begins with "$ " is run, and the text after it is replaced. Progress
+bars are not shown. Times are printed, so do not use the machine meanwhile.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ DRAWN = ("gce fit", "gce inspect", "gce predict m.safetensors test.csv --proba")
 
 
 def output(command: str, folder: str) -> str:
-    # as on a terminal of that width
+    # the output of a terminal of that width
     environment = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(WIDTH)}
-    # the command of this interpreter, wherever it is installed
+    # the gce of this interpreter
     line = re.sub(r"(^|\| )gce ", rf"\1{sys.executable} -m gce ", command)
     done = subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, check=False)
     if done.returncode:
@@ -37,12 +37,12 @@ def output(command: str, folder: str) -> str:
 
 
 def refreshed(page: str, outputs: dict[str, str]) -> str:
-    """The page with each command's output after it."""
+    """The page with the new output of each command."""
 
     def block(found: re.Match[str]) -> str:
         lines = [line[2:] for line in found[1].splitlines() if line.startswith("$ ")]
-        told = (f"$ {line}\n" + "\n".join(row.rstrip() for row in outputs[line].splitlines()) for line in lines)
-        return "```console\n" + "\n".join(told) + "\n```\n"
+        shown = (f"$ {line}\n" + "\n".join(row.rstrip() for row in outputs[line].splitlines()) for line in lines)
+        return "```console\n" + "\n".join(shown) + "\n```\n"
 
     return re.sub(r"```console\n(\$ .*?)```\n", block, page, flags=re.S)
 
@@ -54,7 +54,7 @@ def drawn(outputs: dict[str, str]) -> str:
         if command.startswith(DRAWN):
             console.print(Text(f"$ {command}", style="bold cyan"))
             console.print(Text.from_ansi(text + "\n"))
-    # a picture fetches nothing: the reader's own monospaced font will do
+    # no web font: the picture must not fetch anything
     return re.sub(r"@font-face \{.*?\}", "", console.export_svg(title="gce"), flags=re.S)
 
 

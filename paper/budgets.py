@@ -26,7 +26,7 @@ class Budget(ABC):
 
 
 @dataclass(frozen=True)
-class Share(Budget):
+class SimplexProblem(Budget):
     """A share of the paper's trials, at least one in every stage; fixed grids are small and run whole."""
 
     share: float

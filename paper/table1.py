@@ -24,7 +24,7 @@ from pathlib import Path
 
 from joblib import Parallel, delayed, parallel_config
 
-from paper.budgets import Share, Trials
+from paper.budgets import SimplexProblem, Trials
 from paper.machine import machine
 from paper.methods import METHODS, Method
 from paper.table1_report import write_report
@@ -107,7 +107,7 @@ def main(
     folder = told.folder.resolve() / "table1"
     ends: Counter[str] = Counter()
     if not told.report_only:
-        share = Share(FULL if told.full else told.share or PLAIN)
+        share = SimplexProblem(FULL if told.full else told.share or PLAIN)
         on_paper_split = Trials(told.paper_trials) if told.paper_trials else share
         units = plan(
             catalogue,

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from gce.active_set import ActiveSet
-from gce.basis import Pool
+from gce._utils.random import Streams
+from gce.bases import Pool
+from gce.bases.objectives import Linear
+from gce.bases.trees import TreeArrays
+from gce.frank_wolfe.active_set import ActiveSet
 from gce.losses import CrossEntropy, Logistic, Power, PseudoHuber, Quantile, Squared
-from gce.objectives import Linear
-from gce.risk import Risk
-from gce.streams import Streams
-from gce.trees import Grove
+from gce.losses.risk import Risk
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 LOSSES = {
@@ -70,7 +70,7 @@ def oracle_problem(architecture, n, d, k, members, dtype=torch.float64):
     return X, objective, [torch.stack(column) for column in zip(*start, strict=True)]
 
 
-def random_grove(rng, inputs, outputs, trees, dtype=torch.float64, most=90):
+def random_trees(rng, inputs, outputs, trees, dtype=torch.float64, most=90):
     """Trees of all shapes, from a root alone to more leaves than a mask has bits, with values in [-1, 1]."""
 
     def tree():
@@ -86,4 +86,4 @@ def random_grove(rng, inputs, outputs, trees, dtype=torch.float64, most=90):
         value = rng.uniform(-1, 1, (size, outputs))
         return rng.integers(0, inputs, size).astype(np.int32), threshold, left, value
 
-    return Grove.of([tree() for _ in range(trees)], dtype)
+    return TreeArrays.of([tree() for _ in range(trees)], dtype)

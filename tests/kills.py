@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import gce
-from gce.basis import Forest, Tree
+from gce.bases import Forest, Tree
 
 FOLDER, KILLS = Path(sys.argv[1]), 20
 RNG = np.random.default_rng(0)
@@ -21,9 +21,9 @@ X = RNG.normal(size=(150, 4))
 Y = np.column_stack([X[:, 0] * X[:, 1], np.sin(X[:, 2]) + 0.1 * RNG.normal(size=150)])
 
 
-NET = gce.Neural(hidden=6, max_epochs=10, inherit=0.5)
+NET = gce.bases.Neural(hidden=6, max_epochs=10, inherit=0.5)
 #: Every other fit is of several families.
-BASES = NET, [Tree(leaves=6, least=5), Forest(trees=5), NET]
+BASES = NET, [Tree(max_leaf_nodes=6, min_samples_leaf=5), Forest(n_estimators=5), NET]
 
 
 def fit(checkpoint, basis):

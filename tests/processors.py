@@ -16,10 +16,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 FILES = [
     "same_bits", "inference", "networks", "oracles", "trees_checkpoints", "trees_files", "trees_inference",
-    "tree_properties", "estimators", "algorithms", "active_set", "members", "checkpoints", "model_files", "sparse",
-    "losses", "calibration", "weighting", "weighting_optimum", "surgery", "mixed_models", "sign_trees", "native",
-    "nongreedy", "stacking", "theory", "union", "monotone", "line_search", "quadratic", "thinning", "extreme_numbers",
-    "sparse_families", "log_probabilities",
+    "tree_properties", "estimators", "algorithms", "active_set", "splits", "checkpoints", "model_files", "sparse",
+    "losses", "calibration", "simplex", "simplex_optimum", "editing", "editing_external", "mixed_models",
+    "sign_trees", "parallel", "joint_training", "stacking", "theory", "union", "monotone",
+    "line_search", "qp", "elimination", "extreme_numbers", "sparse_families", "log_probabilities",
 ]  # fmt: skip
 #: Each with its instruction sets for torch, MKL, OpenBLAS, numba and numpy, and its number of threads.
 PROCESSORS = {

@@ -4,8 +4,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gce.active_set import ActiveSet, Direction
-from gce.basis.base import Atoms
+from gce.bases import Proposal
+from gce.bases.base import Atoms
+from gce.frank_wolfe.active_set import ActiveSet
+from gce.frank_wolfe.step import Direction
 
 
 class Table(Atoms):
@@ -30,7 +32,7 @@ def three_atoms():
     """Zero, (2, 0) and (0, 4) on two rows."""
     active = ActiveSet(torch.zeros(2, 1, dtype=torch.float64), 2, 1, 1)
     for column in ([2.0, 0.0], [0.0, 4.0]):
-        active.admit(Table(torch.tensor(column, dtype=torch.float64).reshape(1, 2, 1)), torch.tensor([True]))
+        active.admit(Proposal(Table(torch.tensor(column, dtype=torch.float64).reshape(1, 2, 1))), torch.tensor([True]))
     return active
 
 
@@ -84,7 +86,7 @@ def test_cached_and_recomputed_outputs_agree(seed, separate, steps):
         out = torch.from_numpy(rng.uniform(-1, 1, (3, 7, 2)))
         toward = torch.from_numpy(rng.integers(0, len(sets[0].slots) + 1, (3, blocks)))
         for active in sets:
-            active.admit(Table(out), torch.ones(3, dtype=torch.bool))
+            active.admit(Proposal(Table(out)), torch.ones(3, dtype=torch.bool))
         both = torch.from_numpy(rng.random((3, blocks)) > 0.5)
         away = torch.where(both, sets[0].weights.argmax(1), -1)
         share = torch.from_numpy(rng.choice([0.0, 0.3, 1.0], (3, blocks)))
@@ -105,7 +107,7 @@ def test_cached_and_recomputed_outputs_agree(seed, separate, steps):
 def test_a_float32_cache_is_summed_in_float64():
     active = ActiveSet(torch.zeros(3, 1), 3, 1, 1)
     out = torch.tensor([0.1, 1e-8, 3.0]).reshape(1, 3, 1)
-    active.admit(Table(out), torch.tensor([True]))
+    active.admit(Proposal(Table(out)), torch.tensor([True]))
     active.apply(Direction(one(1), one(-1)), torch.tensor([[1 / 3]], dtype=torch.float64))
     torch.testing.assert_close(active.pred[0], out[0].double() / 3, rtol=1e-15, atol=0)
 
@@ -113,7 +115,7 @@ def test_a_float32_cache_is_summed_in_float64():
 def test_members_can_retire():
     active = ActiveSet(torch.zeros(2, 1, dtype=torch.float64), 2, 3, 1)
     out = torch.arange(6, dtype=torch.float64).reshape(3, 2, 1)
-    active.admit(Table(out), torch.ones(3, dtype=torch.bool))
+    active.admit(Proposal(Table(out)), torch.ones(3, dtype=torch.bool))
     go = Direction(torch.ones(3, 1, dtype=torch.long), -torch.ones(3, 1, dtype=torch.long))
     active.apply(go, torch.full((3, 1), 0.5, dtype=torch.float64))
     active.retire(torch.tensor([True, False, True]))

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gce import GCERegressor
-from gce.active_set import ActiveSet
-from gce.algorithms import ALGORITHMS, AwayStep, Blended, FrankWolfe, Pairwise
-from gce.basis import Neural, Pool
-from gce.line_search import LINE_SEARCHES, Brent, Exact
+from gce.bases import Neural, Pool
+from gce.frank_wolfe.active_set import ActiveSet
+from gce.frank_wolfe.algorithms import ALGORITHMS, AwayStep, Blended, FrankWolfe, Pairwise
 from gce.losses import Logistic, Squared
+from gce.losses.line_search import LINE_SEARCHES, Brent, Exact
 from helpers import LOSSES, PoolProblem
 
 every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS.keys())
@@ -25,9 +25,11 @@ def check_invariants(problem, step, before, line_search):
     torch.testing.assert_close(active.pred, weighted, rtol=1e-12, atol=1e-12)  # training and validation rows alike
     assert (active.pred.abs() <= problem.bound * (1 + 1e-12)).all()
     torch.testing.assert_close(step.risk, problem.risk.value(active.train_pred), rtol=0, atol=0)
-    assert (step.size >= 0).all()
-    assert (step.size <= step.limit).all()
-    full = (step.size == step.limit) & (step.direction.away >= 0) & (step.direction.away != step.direction.toward)
+    assert (step.step_size >= 0).all()
+    assert (step.step_size <= step.max_step).all()
+    full = (
+        (step.step_size == step.max_step) & (step.direction.away >= 0) & (step.direction.away != step.direction.toward)
+    )
     left = active.weights.gather(1, step.direction.away.clamp(min=0)[:, None])[:, 0]
     assert (left[full] == 0).all()
     if isinstance(line_search, Exact | Brent):
@@ -38,7 +40,7 @@ def check_invariants(problem, step, before, line_search):
 @pytest.mark.parametrize("line_search", LINE_SEARCHES.values(), ids=LINE_SEARCHES.keys())
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_invariants_on_pools(algorithm, line_search, loss, seed):
     problem = PoolProblem(seed, loss)
     before = problem.risk.value(problem.active.train_pred)
@@ -108,11 +110,11 @@ class Counting(Neural):
         super().__init__(hidden=hidden, max_epochs=max_epochs)
         self.trained, self.evaluated = 0, []
 
-    def minimize(self, objective, X, *, rng, last=None):
+    def minimize(self, objective, X, *, rng, context, last=None):
         self.trained += 1
-        atoms = super().minimize(objective, X, rng=rng, last=last)
-        atoms.register_forward_hook(lambda module, args, out: self.evaluated.append(id(module)))
-        return atoms
+        proposal = super().minimize(objective, X, rng=rng, context=context, last=last)
+        proposal.atoms.register_forward_hook(lambda module, args, out: self.evaluated.append(id(module)))
+        return proposal
 
 
 @pytest.mark.parametrize("algorithm", [a for name, a in ALGORITHMS.items() if name != "blended"], ids=repr)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from gce import GCEClassifier, GCERegressor, Neural, Neuron
-from gce.basis.network import TwoLayer
-from gce.basis.neural import TrainedBasis
-from gce.streams import RoundStreams
+from gce import GCEClassifier, GCERegressor
+from gce._utils.random import RoundStreams
+from gce.bases import FitContext, Neural, Neuron
+from gce.bases.neural.basis import TrainedBasis
+from gce.bases.neural.network import TwoLayer
 from helpers import oracle_problem
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -47,11 +48,11 @@ CASES = [
     (GCERegressor(algorithm="newton"), (X, y), {}, "unknown algorithm 'newton': use one of 'pairwise'"),
     (GCERegressor(basis="oak"), (X, y), {}, "unknown basis 'oak'"),
     (GCERegressor(line_search="wolfe"), (X, y), {}, "unknown line_search 'wolfe'"),
-    (GCERegressor(device="abacus"), (X, y), {}, "device='abacus' cannot be used here"),
+    (GCERegressor(device="abacus"), (X, y), {}, "device='abacus' is not available"),
     (GCERegressor(bound=-1.0), (X, y), {}, "bound must be a positive number"),
     (GCERegressor(bound=[1.0, 2.0]), (X, y), {}, "one for each of the 1 outputs"),
     (GCERegressor(cv="often"), (X, y), {}, "cv must be None, 'auto'"),
-    (GCERegressor(cv=[]), (X, y), {}, "cv gave no split"),
+    (GCERegressor(cv=[]), (X, y), {}, "cv has no splits"),
     (GCERegressor(cv=None, validation_fraction=1.5), (X, y), {}, "validation_fraction must be"),
     (GCERegressor(max_atoms=0), (X, y), {}, "max_atoms must be 'auto' or an integer of at least 1, got 0"),
     (GCERegressor(max_iter=2.5), (X, y), {}, "max_iter must be an integer"),
@@ -60,7 +61,7 @@ CASES = [
     (GCERegressor(scale="wide"), (X, y), {}, "scale must be 'auto', 'each', 'common' or 'robust', got 'wide'"),
     (GCERegressor(categorical_features="text"), (X, y), {}, "categorical_features must be 'from_dtype' or a list"),
     (GCERegressor(categorical_features=["a"]), (X, y), {}, "names the column 'a', which X does not have"),
-    (GCERegressor(categorical_features=[99]), (X, y), {}, "categorical_features has 99: give names, places"),
+    (GCERegressor(categorical_features=[99]), (X, y), {}, "categorical_features has 99: use names, indices"),
     (GCERegressor(), (X, y), {"groups": [1, 2]}, "groups has 2 entries for"),
     (GCERegressor(cv=5), (X, y), {"groups": np.zeros(len(y))}, "no more folds than groups, got 1 groups"),
     (GCEClassifier(class_weight="even"), (X, y > 0), {}, "class_weight must be 'balanced', a dict or None"),
@@ -122,7 +123,7 @@ def test_basis_refused(basis, words, monkeypatch):
     monkeypatch.undo()
     rows, objective, _ = oracle_problem(TwoLayer(2, "relu", "hardtanh"), 10, 3, 1, members=1)
     with pytest.raises(ValueError, match=words):
-        basis.minimize(objective, rows, rng=RoundStreams(torch.Generator(), [torch.Generator()]))
+        basis.minimize(objective, rows, rng=RoundStreams(torch.Generator(), [torch.Generator()]), context=FitContext())
 
 
 def test_a_bound_that_targets_exceed_is_a_warning(monkeypatch):

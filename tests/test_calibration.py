@@ -15,10 +15,11 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-import gce.tasks
-from gce import GCEClassifier, GCERegressor, Neural, NGCEClassifier, NNRegressor, losses
-from gce.calibration import HeldOut, best_temperature, hedged, residual_range, spread_residuals
-from gce.members import Rows, splits_for
+import gce.training.targets
+from gce import GCEClassifier, GCERegressor, NGCEClassifier, NNRegressor, losses
+from gce.bases import Neural
+from gce.preprocessing.splits import TrainingRows, splits_for
+from gce.training.calibration import HeldOutScores, best_temperature, residual_range, smooth_labels, spread_residuals
 
 FAST = {"basis": Neural(hidden=4, max_epochs=10), "max_atoms": 4, "random_state": 0}
 RNG = np.random.default_rng(0)
@@ -35,7 +36,7 @@ def test_a_known_temperature_is_found(loss, k, hot):
     proba = loss.predict(scores).numpy()
     codes = np.array([rng.choice(len(p), p=p) for p in proba])
     y = torch.from_numpy(codes[:, None] * 1.0 if k == 1 else np.eye(3)[codes])
-    found = best_temperature(loss, HeldOut(scores * hot, y, torch.ones(4000, dtype=torch.float64)))
+    found = best_temperature(loss, HeldOutScores(scores * hot, y, torch.ones(4000, dtype=torch.float64)))
     assert found == pytest.approx(hot, rel=0.1)
     steps = np.linspace(0.9, 1.1, 21) * found
     values = [float(loss.value(scores * hot / t, y).mean()) for t in steps]
@@ -44,16 +45,18 @@ def test_a_known_temperature_is_found(loss, k, hot):
 
 def test_a_temperature_that_gains_nothing_is_1():
     loss, y = losses.Logistic(), torch.tensor([[0.0], [1.0]], dtype=torch.float64)
-    assert best_temperature(loss, HeldOut(torch.zeros(2, 1, dtype=torch.float64), y, torch.ones(2).double())) == 1.0
+    assert (
+        best_temperature(loss, HeldOutScores(torch.zeros(2, 1, dtype=torch.float64), y, torch.ones(2).double())) == 1.0
+    )
 
 
 @pytest.mark.parametrize("y", [CLASSES, CLASSES == "low"], ids=["three", "two"])
 def test_the_temperature_is_that_of_out_of_fold_rows(y):
     splits = [(np.arange(0, 80), np.arange(80, 120)), (np.arange(40, 120), np.arange(0, 40))]
     model = GCEClassifier(cv=splits, **FAST).fit(X, y)
-    pred = [model.ensemble_.of_member(m)(model._rows(X[test])) for m, (_, test) in enumerate(splits)]
-    target = torch.from_numpy(model._encode_y_val(y[np.r_[80:120, 0:40]]))
-    expected = best_temperature(model.loss_, HeldOut(torch.cat(pred), target, torch.ones(80).double()))
+    pred = [model.ensemble_.of_member(m)(model.encode_rows(X[test])) for m, (_, test) in enumerate(splits)]
+    target = torch.from_numpy(model.result_.target.encode(y[np.r_[80:120, 0:40]]))
+    expected = best_temperature(model.loss_, HeldOutScores(torch.cat(pred), target, torch.ones(80).double()))
     assert model.temperature_ == pytest.approx(expected, rel=1e-4)
     assert model.temperature_ != 1
     plain = GCEClassifier(cv=splits, temperature=1.0, **FAST).fit(X, y)
@@ -67,17 +70,22 @@ def test_the_temperature_is_that_of_out_of_fold_rows(y):
     assert (np.abs(scores.numpy() - model.offset_) <= model.bound_ * (1 + 1e-12)).all()
 
 
-def test_given_validation_rows_set_the_temperature():
-    kind = GCEClassifier(**FAST)
-    model = kind.fit(X[:80], CLASSES[:80], X_val=X[80:], y_val=CLASSES[80:])
-    y = hedged(torch.from_numpy(model._encode_y_val(CLASSES[80:])), 40)
+@pytest.mark.parametrize(
+    "model", [GCEClassifier(**FAST), NGCEClassifier(n_atoms=3, hidden=3, max_epochs=60, random_state=0)]
+)
+def test_given_validation_rows_set_the_temperature(model):
+    model = clone(model).fit(X[:80], CLASSES[:80], X_val=X[80:], y_val=CLASSES[80:])
+    y = smooth_labels(torch.from_numpy(model.result_.target.encode(CLASSES[80:])), 40)
     assert y.sum() == pytest.approx(40)
     values = [
-        float(model.loss_.value(model._scores(X[80:]) / (t * model.temperature_), y).sum()) for t in (0.98, 1, 1.02)
+        float(model.loss_.value(model.raw_predict(X[80:]) / (t * model.temperature_), y).sum()) for t in (0.98, 1, 1.02)
     ]
     assert np.argmin(values) == 1
+    assert model.temperature_ != 1
+
+
+def test_no_held_out_rows_leave_the_temperature_at_one():
     assert GCEClassifier(cv=None, validation_fraction=None, **FAST).fit(X, CLASSES).temperature_ == 1.0
-    assert NGCEClassifier(n_atoms=3, hidden=3, max_epochs=5, random_state=0).fit(X, CLASSES).temperature_ > 0
 
 
 def test_rows_that_are_all_told_right_do_not_make_a_model_certain():
@@ -85,12 +93,12 @@ def test_rows_that_are_all_told_right_do_not_make_a_model_certain():
     scores = torch.tensor([[4.0], [-4.0]], dtype=torch.float64).repeat(15, 1)
     y = (scores > 0).double()
     for n in (30, 10):
-        found = best_temperature(losses.Logistic(), HeldOut(scores[:n], y[:n], torch.ones(n).double()))
+        found = best_temperature(losses.Logistic(), HeldOutScores(scores[:n], y[:n], torch.ones(n).double()))
         wrong = torch.sigmoid(torch.tensor(-4.0 / found, dtype=torch.float64))
         assert float(wrong) == pytest.approx(0.5 / (n + 1), rel=1e-3)
-    weighted = HeldOut(scores[:10], y[:10], torch.full((10,), 3.0).double())
-    repeated = HeldOut(scores, y, torch.ones(30).double())
-    small = HeldOut(scores, y, torch.full((30,), 1e-3).double())
+    weighted = HeldOutScores(scores[:10], y[:10], torch.full((10,), 3.0).double())
+    repeated = HeldOutScores(scores, y, torch.ones(30).double())
+    small = HeldOutScores(scores, y, torch.full((30,), 1e-3).double())
     same = best_temperature(losses.Logistic(), repeated)
     for rows in (weighted, small):
         assert best_temperature(losses.Logistic(), rows) == pytest.approx(same, rel=1e-4)
@@ -103,8 +111,10 @@ def test_rows_of_small_and_large_folds_count_alike():
     for kind, y, name in ((GCERegressor, NUMBERS, "spread_residuals"), (GCEClassifier, CLASSES, "best_temperature")):
         with pytest.MonkeyPatch.context() as patch:
             seen = []
-            own = getattr(gce.tasks, name)
-            patch.setattr(gce.tasks, name, lambda *given, own=own, seen=seen: seen.append(given[-1]) or own(*given))
+            own = getattr(gce.training.targets, name)
+            patch.setattr(
+                gce.training.targets, name, lambda *given, own=own, seen=seen: seen.append(given[-1]) or own(*given)
+            )
             kind(cv=splits, **FAST).fit(X, y, sample_weight=weight)
         np.testing.assert_allclose(seen[0].weight, weight, rtol=1e-12)
 
@@ -117,7 +127,7 @@ def test_weighted_residuals_cover_the_population_that_weights_describe():
         odd = rng.random(60) < 0.25  # half of all rows there are such
         residual = torch.from_numpy(rng.normal(size=60) * np.where(odd, 3.0, 1.0))[:, None]
         weight = torch.from_numpy(np.where(odd, 3.0, 1.0))
-        low, high = residual_range(spread_residuals(HeldOut(torch.zeros_like(residual), residual, weight)), 0.8)
+        low, high = residual_range(spread_residuals(HeldOutScores(torch.zeros_like(residual), residual, weight)), 0.8)
         new = rng.normal(size=200) * np.where(rng.random(200) < 0.5, 3.0, 1.0)
         inside.append(np.mean((low[0] <= new) & (new <= high[0])))
     assert np.mean(inside) >= 0.8 - 3 * np.std(inside) / 20
@@ -134,7 +144,7 @@ def test_the_conformal_rule_covers_exactly(seed, coverage):
     inside = []
     for i in range(r + 1):
         rest = torch.from_numpy(np.delete(every, i))[:, None]
-        rows = HeldOut(torch.zeros_like(rest), rest, torch.full((r,), 1 / r, dtype=torch.float64))
+        rows = HeldOutScores(torch.zeros_like(rest), rest, torch.full((r,), 1 / r, dtype=torch.float64))
         low, high = residual_range(spread_residuals(rows), coverage)
         inside.append(low[0] <= every[i] <= high[0])
     assert np.mean(inside) >= coverage - 1e-12
@@ -143,7 +153,7 @@ def test_the_conformal_rule_covers_exactly(seed, coverage):
 
 def test_many_residuals_are_thinned_without_moving_their_quantiles():
     residual = torch.from_numpy(np.random.default_rng(0).normal(size=(50_000, 2)))
-    rows = HeldOut(torch.zeros_like(residual), residual, torch.ones(50_000, dtype=torch.float64))
+    rows = HeldOutScores(torch.zeros_like(residual), residual, torch.ones(50_000, dtype=torch.float64))
     kept = spread_residuals(rows)
     assert kept.shape == (10_001, 2)
     assert (np.diff(kept, axis=0) >= 0).all()
@@ -221,7 +231,7 @@ def test_groups_stay_whole(kind, y, splitter):
     np.testing.assert_array_equal(named.predict(X), listed.predict(X))
     for cv in ("auto", 3, None):
         codes = None if kind is GCERegressor else np.arange(120) % 3
-        rows = Rows(X, np.zeros((120, 1)), codes, np.ones(120), np.arange(120), groups, 120)
+        rows = TrainingRows(X, np.zeros((120, 1)), codes, np.ones(120), np.arange(120), groups, 120)
         for learn, test in splits_for(cv, 0.2, rows, 0):
             assert not set(groups[learn]) & set(groups[test])
             assert len(test) > 0
@@ -255,7 +265,7 @@ def test_metadata_is_routed():
 def test_a_member_alone_is_its_own_ensemble():
     splits = [(np.arange(0, 80), np.arange(80, 120)), (np.arange(40, 120), np.arange(0, 40))]
     both = GCERegressor(cv=splits, **FAST).fit(X, NUMBERS)
-    rows = both._rows(X)
+    rows = both.encode_rows(X)
     alone = [both.ensemble_.of_member(m) for m in range(2)]
     np.testing.assert_allclose(sum(one(rows) for one in alone) / 2, both.ensemble_(rows), rtol=1e-12)
     for one in alone:

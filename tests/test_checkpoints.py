@@ -14,10 +14,10 @@ import torch
 from sklearn.base import clone
 
 import gce
-from gce import memory
-from gce.algorithms import ALGORITHMS
-from gce.basis.neural import TrainedBasis
-from gce.storage import container
+from gce._utils import memory
+from gce.bases.neural.basis import TrainedBasis
+from gce.frank_wolfe.algorithms import ALGORITHMS
+from gce.io import container
 from helpers import GPU
 
 N = 60
@@ -26,7 +26,7 @@ X = RNG.normal(size=(N, 3))
 ONE = X[:, 0] * X[:, 1] + 0.1 * RNG.normal(size=N)
 MANY = np.column_stack([ONE, 5 * X[:, 2] ** 2])
 THREE = np.array(["a", "b", "c"])[(X[:, 0] > 0) + (X[:, 1] > 0.3).astype(int)]
-SMALL = {"basis": gce.Neural(hidden=5, max_epochs=20), "cv": 3, "max_atoms": 7, "random_state": 0}
+SMALL = {"basis": gce.bases.Neural(hidden=5, max_epochs=20), "cv": 3, "max_atoms": 7, "random_state": 0}
 
 
 def regressor(**others):
@@ -70,9 +70,9 @@ def folder(tmp_path):
 CASES = {
     **{name: (regressor(algorithm=name, n_iter_no_change=4), ONE) for name in ALGORITHMS},
     **{f"{name}-classes": (gce.GCEClassifier(algorithm=name, **SMALL), THREE) for name in ALGORITHMS},
-    "float32": (regressor(basis=gce.Neural(hidden=5, max_epochs=8, batch_size=16, inherit=0.9)), MANY),
-    "separate": (regressor(basis=gce.Neural(hidden=5, max_epochs=15, shared=False)), MANY),
-    "neuron": (regressor(basis=gce.Neuron(max_epochs=15)), MANY),
+    "float32": (regressor(basis=gce.bases.Neural(hidden=5, max_epochs=8, batch_size=16, inherit=0.9)), MANY),
+    "separate": (regressor(basis=gce.bases.Neural(hidden=5, max_epochs=15, shared=False)), MANY),
+    "neuron": (regressor(basis=gce.bases.Neuron(max_epochs=15)), MANY),
     "scoring": (regressor(scoring="neg_mean_absolute_error", n_iter_no_change=2), ONE),
     "to-the-end": (regressor(cv=None, validation_fraction=None), ONE),
     "blended-long": (regressor(algorithm="blended", max_iter=14, max_atoms=5, n_iter_no_change=None), ONE),
@@ -109,12 +109,12 @@ def test_without_the_latest_predictions_a_fit_goes_on_to_rounding(folder, monkey
     (kept,) = folder.glob("predictions-*")
     kept.write_bytes(kept.read_bytes()[:-1])
     with pytest.raises(
-        gce.ModelFileError, match=r"predictions-000003\.safetensors' .*; delete it to go on to rounding"
+        gce.ModelFileError, match=r"predictions-000003\.safetensors' .*; delete it to continue up to rounding"
     ):
         regressor().fit(X, ONE, checkpoint=folder)
     # what a damaged round's advice leads to: earlier rounds have no predictions any more
     (folder / "round-000003.safetensors").unlink()
-    with pytest.warns(UserWarning, match="predictions-000002.* the fit goes on from round 2, but to rounding") as seen:
+    with pytest.warns(UserWarning, match="predictions-000002.* continues from round 2, but only up to") as seen:
         on = regressor().fit(X, ONE, checkpoint=folder)
     assert seen[0].filename == __file__
     assert on.n_iter_ == whole.n_iter_ > 3
@@ -158,7 +158,7 @@ def test_without_a_random_state_the_folder_has_the_seed(folder):
     first = regressor(random_state=None, callbacks=[stop]).fit(X, ONE, checkpoint=folder)
     whole = regressor(random_state=None).fit(X, ONE, checkpoint=folder)
     assert whole.n_iter_ > first.n_iter_ == 1
-    assert_equal(whole, regressor(random_state=first._seed).fit(X, ONE))
+    assert_equal(whole, regressor(random_state=first.result_.seed).fit(X, ONE))
 
 
 def test_the_folder_says_where_to_go_on_whatever_warm_start_is(folder):
@@ -173,7 +173,7 @@ def test_the_folder_says_where_to_go_on_whatever_warm_start_is(folder):
     ("others", "rows", "named"),
     [
         ({"random_state": 1}, (X, ONE), "random_state"),
-        ({"basis": gce.Neural(hidden=4, max_epochs=20)}, (X, ONE), "basis"),
+        ({"basis": gce.bases.Neural(hidden=4, max_epochs=20)}, (X, ONE), "basis"),
         ({"algorithm": "away", "line_search": "brent"}, (X, ONE), "algorithm, line_search"),
         ({"scoring": "r2"}, (X, ONE), "scoring"),
         ({"clip": None}, (X, ONE), "clip"),
@@ -202,7 +202,7 @@ class OwnLoss(gce.losses.PseudoHuber):
     pass
 
 
-class OwnBasis(gce.Neural):
+class OwnBasis(gce.bases.Neural):
     pass
 
 
@@ -271,9 +271,9 @@ def test_damage_is_named(folder, tmp_path):
         return str(seen.value)
 
     third.write_bytes(raw[:-1])
-    assert "round-000003.safetensors' is not a safetensors file, or is cut off" in refusal()
+    assert "round-000003.safetensors' is not a safetensors file, or is truncated" in refusal()
     third.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
-    assert "round-000003.safetensors' was altered or damaged" in refusal()
+    assert "round-000003.safetensors' was modified or" in refusal()
     third.write_bytes(raw)
     meta, tensors = container.read(third)
     for members in (5, [], [0, 9], [[0]]):
@@ -293,7 +293,7 @@ def test_damage_is_named(folder, tmp_path):
     assert "head.safetensors' is no part of this checkpoint" in refusal()
     meta, tensors = container.read(tmp_path / "other" / head.name)
     container.write(head, {**meta, "version": 9}, tensors)
-    assert "format version 9, this gce reads up to 2; upgrade gce" in refusal()
+    assert "format version 9, but this version of gce reads up to 3; upgrade gce" in refusal()
 
 
 def test_a_folder_with_other_things_in_it_is_refused(tmp_path):
@@ -304,7 +304,7 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path):
 
 
 def test_foreign_members_are_refused_by_name(folder):
-    pool = gce.Pool([lambda rows: np.zeros(len(rows)), lambda rows: np.tanh(rows[:, 0])])
+    pool = gce.bases.Pool([lambda rows: np.zeros(len(rows)), lambda rows: np.tanh(rows[:, 0])])
     with pytest.raises(ValueError, match=r"pool member 1 is not gce's own and cannot go into a checkpoint.*joblib"):
         regressor(basis=pool, bound=5.0).fit(X, X[:, 0], checkpoint=folder)
     assert not any(folder.iterdir())

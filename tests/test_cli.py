@@ -14,6 +14,7 @@ import gce
 import gce.cli.compare as compare_module
 from gce.cli.app import app
 from gce.cli.peers import PEERS, Peer
+from gce.training.families import default_bases
 
 SMALL = ("max_atoms=3", "basis=neural", "basis__hidden=3", "basis__max_epochs=3")
 TINY = [word for s in SMALL for word in ("--set", s)]
@@ -81,21 +82,21 @@ def test_fit_says_what_it_guesses_and_judges_on_the_test_rows(folder):
     found = json.loads(call(*words, "--json").stdout)
     assert (found["task"], found["classes"], found["stopped"]) == ("classification", ["down", "up"], "done")
     assert (found["rounds"], found["members"], found["settings"]["max_atoms"]) == (3, 10, 3)
-    model = gce.GCEClassifier(max_atoms=3, basis=gce.Neural(hidden=3, max_epochs=3), random_state=0)
+    model = gce.GCEClassifier(max_atoms=3, basis=gce.bases.Neural(hidden=3, max_epochs=3), random_state=0)
     train, test = folder / "train.csv", folder / "test.csv"
     model.fit(rows_of(train), pl.read_csv(train)["label"].to_numpy())
     y = pl.read_csv(test)["label"].to_numpy()
-    assert found["figures"]["error"] == pytest.approx(1 - model.score(rows_of(test), y))
-    assert found["figures"]["log_loss"] == pytest.approx(log_loss(y, model.predict_proba(rows_of(test))))
+    assert found["metrics"]["error"] == pytest.approx(1 - model.score(rows_of(test), y))
+    assert found["metrics"]["log_loss"] == pytest.approx(log_loss(y, model.predict_proba(rows_of(test))))
 
 
 def test_without_test_rows_figures_are_those_of_held_out_rows(folder):
     words = ("fit", folder / "train.csv", *TINY)
-    assert "rows that the fit held out" in call(*words, "-t", "label").stdout
+    assert "rows held out for early stopping" in call(*words, "-t", "label").stdout
     number = json.loads(call(*words, "-t", "size", "--json").stdout)
-    assert (number["task"], number["figures"]["file"]) == ("regression", None)
-    assert 0 < number["figures"]["mae"] <= number["figures"]["rmse"] < 10
-    assert 0 < json.loads(call(*words, "-t", "label", "--json").stdout)["figures"]["log_loss"] < 2
+    assert (number["task"], number["metrics"]["file"]) == ("regression", None)
+    assert 0 < number["metrics"]["mae"] <= number["metrics"]["rmse"] < 10
+    assert 0 < json.loads(call(*words, "-t", "label", "--json").stdout)["metrics"]["log_loss"] < 2
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -171,7 +172,7 @@ def test_a_time_limit_is_told(folder):
             1,
             "max_atoms must be 'auto' or an integer",
         ),
-        (["fit", "{}/train.csv", "-t", "label", "--device", "cuda:99"], 1, "device='cuda:99' cannot be used here"),
+        (["fit", "{}/train.csv", "-t", "label", "--device", "cuda:99"], 1, "device='cuda:99' is not available"),
         (["fit", "{}/train.csv", "-t", "label", "--task", "cluster"], 2, "--task"),
         (["predict", "{}/train.csv", "{}/test.csv"], 1, "train.csv"),
         (["inspect", "{}/train.csv"], 1, "train.csv"),
@@ -190,10 +191,8 @@ def test_what_is_wrong_is_said_in_one_sentence(folder, words, code, said):
 
 
 def test_answers_that_a_model_does_not_have_are_refused(folder, classifier, regressor):
-    assert (
-        "--proba says how sure" in call("predict", classifier, folder / "test.csv", "--interval", "0.9", code=1).stderr
-    )
-    assert "--interval 0.9 says where" in call("predict", regressor, folder / "test.csv", "--proba", code=1).stderr
+    assert "use --proba instead" in call("predict", classifier, folder / "test.csv", "--interval", "0.9", code=1).stderr
+    assert "use --interval 0.9 instead" in call("predict", regressor, folder / "test.csv", "--proba", code=1).stderr
 
 
 def test_debug_shows_the_traceback(folder):
@@ -214,6 +213,14 @@ def test_the_version_and_the_help():
         assert "Usage" in call(command, "--help").stdout
 
 
+def test_the_help_names_the_families_of_a_default_fit():
+    about = " ".join(call("--help").stdout.split())
+    families = default_bases(2000, 10)
+    assert set(families) == {"tree", "symmetric", "forest", "neural"}
+    for words in ("boosted trees", "forests", "neural networks"):
+        assert words in about
+
+
 def test_inspect_shows_what_is_in_a_file(folder, classifier, regressor):
     found = json.loads(call("inspect", classifier, "--json").stdout)
     content = classifier.read_bytes()
@@ -224,7 +231,7 @@ def test_inspect_shows_what_is_in_a_file(folder, classifier, regressor):
     assert [(c["name"], c["kind"]) for c in found["columns"]] == [
         ("x", "number"), ("kind", "category"), ("flag", "boolean"), ("n", "number")
     ]  # fmt: skip
-    assert found["columns"][1]["levels"] == ["7", "blue", "red"]
+    assert found["columns"][1]["categories"] == ["7", "blue", "red"]
     text = call("inspect", regressor).stdout
     for words in ("GCERegressor", "max_atoms=3", "±", "at best", "blue", "10 members"):
         assert words in text
@@ -237,7 +244,7 @@ def test_inspect_shows_an_edited_model(tmp_path):
     found = json.loads(call("inspect", tmp_path / "m.safetensors", "--json").stdout)
     assert found["history"] is None
     assert 0 <= found["gap"] < 1e-5
-    assert "weights were solved anew, to a gap of" in call("inspect", tmp_path / "m.safetensors").stdout
+    assert "weights re-optimised to a duality gap of" in call("inspect", tmp_path / "m.safetensors").stdout
 
 
 def test_report_and_export_write_their_files(folder, classifier, regressor):
@@ -247,7 +254,7 @@ def test_report_and_export_write_their_files(folder, classifier, regressor):
     call("export", regressor, graph)
     assert graph.stat().st_size > 1000
     done = call("fit", folder / "train.csv", "-t", "label", "--drop", "size", "--report", page, *TINY)
-    assert "drawn on the training rows, which flatters" in done.stderr
+    assert "on the training rows and is optimistic" in done.stderr
     assert "r.html" in done.stdout
 
 

@@ -57,7 +57,7 @@ def test_one_interruption_keeps_the_best_so_far(train, tmp_path):
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
-    assert b"the best so far is kept after this round" in stderr
+    assert b"keeping the best model so far" in stderr
     assert b"interrupted after" in stdout
     model = gce.load(out)
     assert model.n_iter_ < 100_000
@@ -81,7 +81,7 @@ def test_a_second_interruption_aborts_at_once(train, tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="pipes are another matter there")
 def test_rows_through_a_pipe_and_a_reader_that_goes_away(train, tmp_path):
     model, many, frame = tmp_path / "m.safetensors", tmp_path / "many", pl.read_csv(train)
-    fitted = gce.GCERegressor(max_atoms=1, cv=2, basis=gce.Neural(hidden=3, max_epochs=3), random_state=0)
+    fitted = gce.GCERegressor(max_atoms=1, cv=2, basis=gce.bases.Neural(hidden=3, max_epochs=3), random_state=0)
     fitted.fit(frame.drop("y"), frame["y"].to_numpy()).save(model)
     pl.concat([frame] * 40).write_ipc_stream(many)
     with many.open("rb") as stdin, begin("predict", model, "-", stdin=stdin, stdout=subprocess.PIPE) as process:
@@ -113,7 +113,7 @@ main()
 def test_without_its_packages_the_command_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", ABSENT], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == 'gce needs typer here: pip install "greedy-convex-ensemble[cli]"\n'
+    assert done.stderr == 'the command line needs typer: pip install "greedy-convex-ensemble[cli]"\n'
 
 
 def test_an_interruption_in_the_middle_of_a_line_is_told_too(monkeypatch, capfd):
@@ -123,7 +123,7 @@ def test_an_interruption_in_the_middle_of_a_line_is_told_too(monkeypatch, capfd)
     monkeypatch.setattr(interrupting, "say", busy)
     before = signal.getsignal(signal.SIGINT)
     with interrupting.Interruption() as interruption:
-        interruption._press(signal.SIGINT, None)
-    assert interruption.pressed
-    assert "the best so far is kept after this round" in capfd.readouterr().err
+        interruption._on_signal(signal.SIGINT, None)
+    assert interruption.requested
+    assert "keeping the best model so far" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before

@@ -11,11 +11,11 @@ import pytest
 
 from gce.cli.failures import DataError, sentence
 from gce.cli.figures import known, of_classes, of_numbers
-from gce.cli.peers import Coding
+from gce.cli.peers import encode
 from gce.cli.reading import read_table
 from gce.cli.rendering import json_of, size, some
-from gce.cli.rows import Columns, held_out_rows, load, training_rows
-from gce.cli.tasks import Task, settle, values
+from gce.cli.rows import Columns, evaluation_rows, load, training_rows
+from gce.cli.tasks import Task, resolve_task, values
 
 TABLE = pl.DataFrame(
     {"a": [1, 2, None], "b": ["x", None, "z y"], "c": [True, None, False], "d": [0.5, 1e-3, -2.0]},
@@ -119,7 +119,7 @@ def test_an_index_of_pandas_is_no_column(tmp_path, capsys):
     assert not capsys.readouterr().err
     frame.rename_axis("who").to_parquet(tmp_path / "named.parquet")
     assert read_table(str(tmp_path / "named.parquet")).columns == ["a", "y"]
-    assert "'who' is the index of a pandas frame, and left out" in capsys.readouterr().err
+    assert "'who' is the index of a pandas frame and was dropped" in capsys.readouterr().err
     kept = read_table(str(tmp_path / "named.parquet"), keep=["who"])
     assert kept.columns == ["a", "y", "who"]
     rows, _ = load(str(tmp_path / "named.parquet"), None, Columns("y", groups="who"), (), drop_missing_target=False)
@@ -139,34 +139,34 @@ def test_a_suffix_speaks_where_content_does_not(tmp_path):
     ("y", "task", "reason"),
     [
         (["a", "b", "a"], "classification", "'y' is text"),
-        ([True, False], "classification", "'y' is true or false"),
-        ([0, 1] * 10, "classification", "'y' takes 2 whole values only"),
-        ([0.0, 1.0] * 10, "classification", "'y' takes 2 whole values only"),
-        (list(range(20)) * 5, "classification", "'y' takes 20 whole values only"),
-        (list(range(20)) * 4, "regression", "'y' takes 20 whole values"),
-        (list(range(21)) * 99, "regression", "'y' takes 21 whole values"),
-        ([0.5, 1.5] * 50, "regression", "'y' is a number with decimals"),
+        ([True, False], "classification", "'y' is boolean"),
+        ([0, 1] * 10, "classification", "'y' takes 2 integer values only"),
+        ([0.0, 1.0] * 10, "classification", "'y' takes 2 integer values only"),
+        (list(range(20)) * 5, "classification", "'y' takes 20 integer values only"),
+        (list(range(20)) * 4, "regression", "'y' takes 20 integer values"),
+        (list(range(21)) * 99, "regression", "'y' takes 21 integer values"),
+        ([0.5, 1.5] * 50, "regression", "'y' has non-integer values"),
     ],
 )
 def test_the_task_is_guessed_with_its_reason(y, task, reason):
-    assert settle(Task.auto, pl.Series("y", y)) == (task, reason)
+    assert resolve_task(Task.auto, pl.Series("y", y)) == (task, reason)
 
 
 def test_a_task_that_is_asked_for_is_taken_or_refused():
-    assert settle(Task.regression, pl.Series("y", [0, 1] * 10))[0] == "regression"
+    assert resolve_task(Task.regression, pl.Series("y", [0, 1] * 10))[0] == "regression"
     with pytest.raises(DataError, match="'y' is text, such as 'a': use --task classification"):
-        settle(Task.regression, pl.Series("y", ["a", "b"]))
+        resolve_task(Task.regression, pl.Series("y", ["a", "b"]))
     with pytest.raises(DataError, match="the target 'y' is of type Date"):
-        settle(Task.auto, pl.Series("y", ["2020-01-01"]).str.to_date())
+        resolve_task(Task.auto, pl.Series("y", ["2020-01-01"]).str.to_date())
 
 
 def test_whole_numbers_too_large_to_be_classes_are_numbers():
     for y in (pl.Series("y", [1e19, 3e19] * 10), pl.Series("y", [10**19, 2] * 10, dtype=pl.UInt64)):
-        assert settle(Task.auto, y) == (Task.regression, "'y' holds numbers too large to be classes")
+        assert resolve_task(Task.auto, y) == (Task.regression, "'y' holds numbers too large to be classes")
         assert values(y, Task.regression).dtype == float
-        with pytest.raises(DataError, match="'y' holds whole numbers too large to be classes: write them as text"):
+        with pytest.raises(DataError, match="'y' holds integers too large to be classes: write them as text"):
             values(y, Task.classification)
-    assert settle(Task.auto, pl.Series("y", [10**18, 2] * 10))[0] is Task.classification
+    assert resolve_task(Task.auto, pl.Series("y", [10**18, 2] * 10))[0] is Task.classification
 
 
 def test_classes_keep_their_type():
@@ -183,19 +183,19 @@ def test_columns_are_cut_out_and_rows_without_a_target_left_out():
     rows = training_rows("t.csv", FRAME, Columns("y", weights="w", groups="job"), drop_missing_target=True)
     assert rows.X.columns == ["Age"]
     assert (rows.y.to_list(), rows.weight.tolist(), rows.groups.tolist()) == ([0.5, 1.5], [1.0, 0.0], ["a", "c"])
-    assert rows.taken(np.array([1])).y.to_list() == [1.5]
+    assert rows.take(np.array([1])).y.to_list() == [1.5]
 
 
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        (Columns("yy"), "--target 'yy' is no column of t.csv: did you mean 'y'? It has 'Age', 'job', 'w', 'y'"),
-        (Columns("q"), "--target 'q' is no column of t.csv: it has 'Age'"),
-        (Columns("y", drop=("age",)), "--drop 'age' is no column of t.csv: did you mean 'Age'?"),
-        (Columns("y"), "the target 'y' is missing in 1 of 3 rows of t.csv: fill it in, or leave these rows out with"),
+        (Columns("yy"), "--target 'yy' is not a column of t.csv: did you mean 'y'? It has 'Age', 'job', 'w', 'y'"),
+        (Columns("q"), "--target 'q' is not a column of t.csv: it has 'Age'"),
+        (Columns("y", drop=("age",)), "--drop 'age' is not a column of t.csv: did you mean 'Age'?"),
+        (Columns("y"), "the target 'y' is missing in 1 of 3 rows of t.csv: fill it in, or drop these rows with"),
         (Columns("Age", weights="job"), "--weights 'job' must be a number in every row of t.csv"),
         (Columns("Age", groups="y"), "--groups 'y' is missing in 1 row of t.csv"),
-        (Columns("Age", drop=("job", "w", "y")), "t.csv has no column to learn from beside 'Age', 'job', 'w', 'y'"),
+        (Columns("Age", drop=("job", "w", "y")), "t.csv has no features besides 'Age', 'job', 'w', 'y'"),
     ],
 )
 def test_what_a_table_lacks_is_named(columns, words):
@@ -206,17 +206,17 @@ def test_what_a_table_lacks_is_named(columns, words):
 
 def test_a_test_table_may_have_more_columns_in_any_order_but_not_fewer():
     other = pl.DataFrame({"y": [1.0], "extra": [0], "job": ["z"], "Age": [9]})
-    rows = held_out_rows("e.csv", other, Columns("y", weights="w"), ["Age", "job"], drop_missing_target=False)
+    rows = evaluation_rows("e.csv", other, Columns("y", weights="w"), ["Age", "job"], drop_missing_target=False)
     assert rows.X.columns == ["Age", "job"]
     assert rows.weight is None
     with pytest.raises(
-        DataError, match=r"e\.csv lacks the columns 'u', 'v' that the model learns from; it has 'y', 'ex"
+        DataError, match=r"e\.csv lacks the columns 'u', 'v' that the model was fitted on; it has 'y', 'ex"
     ):
-        held_out_rows("e.csv", other, Columns("y"), ["u", "Age", "v"], drop_missing_target=False)
+        evaluation_rows("e.csv", other, Columns("y"), ["u", "Age", "v"], drop_missing_target=False)
 
 
 def test_standard_input_is_read_once():
-    with pytest.raises(DataError, match="read once only"):
+    with pytest.raises(DataError, match="read only once"):
         load("-", "-", Columns("y"), (), drop_missing_target=False)
 
 
@@ -224,7 +224,7 @@ def test_a_word_among_numbers_is_pointed_at(capsys):
     frame = pl.DataFrame({"a": ["1.5"] * 19 + ["n/a"], "b": ["x"] * 20, "y": [1.0] * 20})
     training_rows("t.csv", frame, Columns("y"), drop_missing_target=False)
     said = capsys.readouterr().err
-    assert "column 'a' is text, though 19 of its 20 cells are numbers: --missing 'n/a'" in said
+    assert "column 'a' is text, though 19 of its 20 values are numbers: use --missing 'n/a'" in said
     assert "'b'" not in said
 
 
@@ -248,11 +248,13 @@ def test_a_class_that_nobody_knew_is_an_error():
     assert found == {"error": 1.0, "log_loss": pytest.approx(-math.log(1e-15))}
 
 
-def test_codes_are_learned_once():
-    coding = Coding.learn(pl.DataFrame({"t": ["b", "a", None], "n": [1, None, 3], "k": [7, 5, 7]}), categorical=["k"])
-    coded = coding(pl.DataFrame({"t": ["a", "new", "b"], "n": [1, 2, None], "k": [5, 7, 6]}))
-    assert np.array_equal(coded, [[0, 1, 0], [np.nan, 2, 1], [1, np.nan, np.nan]], equal_nan=True)
-    assert coding.places == [0, 2]
+def test_peers_are_given_the_codes_of_the_training_rows():
+    train = pl.DataFrame({"t": ["b", "a", None], "n": [1, None, 3], "k": [7, 5, 7]})
+    test = pl.DataFrame({"k": [5, 7, 6], "t": ["a", "new", "b"], "n": [1, 2, None]})
+    data = encode(train, test, categorical=["k"])
+    assert np.array_equal(data.X, [[1, 1, 1], [0, np.nan, 0], [np.nan, 3, 1]], equal_nan=True)
+    assert np.array_equal(data.X_test, [[0, 1, 0], [np.nan, 2, 1], [1, np.nan, np.nan]], equal_nan=True)
+    assert data.categories == {0: 2, 2: 2}
 
 
 def test_small_words():

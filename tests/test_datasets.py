@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_digits, load_wine
 
 from gce import datasets
-from gce.datasets import files, registry, scaling, splits
+from gce.datasets import files, loading, registry, scaling, splits, summary
 
 PAPER = {
     "diabetes": (282, 71, 89), "boston": (323, 81, 102), "iris": (96, 24, 30),
@@ -56,9 +56,16 @@ def in_order(data):
     return np.concatenate([X for X, _ in parts(data)]), np.concatenate([y for _, y in parts(data)])
 
 
-def test_the_example_in_the_docstring():
-    done = doctest.testmod(datasets)
-    assert (done.failed, done.attempted) == (0, 3)
+@pytest.mark.parametrize("module", [datasets, loading, files, summary])
+def test_the_examples_in_the_docstrings(module):
+    done = doctest.testmod(module)
+    assert done.failed == 0
+    assert done.attempted > 1
+
+
+def test_what_is_public_has_an_example():
+    public = [getattr(datasets, name) for name in datasets.__all__]
+    assert all("Examples\n" in value.__doc__ for value in public if callable(value))
 
 
 def test_the_small_sets_have_the_appendix_sizes(boston):
@@ -251,7 +258,7 @@ def test_ca_housing_has_real_and_floored_targets(home, monkeypatch):
 
 def test_blocks_do_not_change_the_scaling(monkeypatch):
     whole = datasets.load("breast_cancer")
-    monkeypatch.setattr(scaling, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(scaling, "_BATCH_ROWS", 7)
     np.testing.assert_allclose(datasets.load("breast_cancer").X_test, whole.X_test, atol=1e-11)
 
 
@@ -259,7 +266,7 @@ def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match="'irises'") as error:
         datasets.load("irises")
     assert all(name in str(error.value) for name in [*datasets.NAMES, "california", "kddcup99_10pct"])
-    with pytest.raises(ValueError, match="no data set"):
+    with pytest.raises(ValueError, match="unknown data set"):
         datasets.present("irises")
 
 

@@ -48,7 +48,7 @@ def test_california_has_scikit_learns_form(tmp_path, monkeypatch):
 
 
 def test_msd_is_a_text_in_a_zip(tmp_path, monkeypatch):
-    monkeypatch.setattr(convert, "_LINES_AT_ONCE", 3)
+    monkeypatch.setattr(convert, "_BLOCK_LINES", 3)
     rng = np.random.default_rng(0)
     years, X = rng.integers(1922, 2012, 8), rng.normal(0, 100, (8, 90)).round(5)
     lines = [",".join([str(year), *(f"{x:.5f}" for x in row)]) for year, row in zip(years, X, strict=True)]
@@ -92,12 +92,12 @@ def test_mnist_is_four_idx_files(tmp_path):
     np.testing.assert_array_equal(arrays["y"], [*labels, *test_labels])
     with gzip.open(paths[0], "wb") as file:
         file.write(b"<html>no such page</html>")
-    with pytest.raises(ValueError, match="no idx file"):
+    with pytest.raises(ValueError, match="not an idx file"):
         convert.mnist(paths)
 
 
 def test_kddcup99_codes_words_and_keeps_counts_exact(tmp_path, monkeypatch):
-    monkeypatch.setattr(convert, "_LINES_AT_ONCE", 2)
+    monkeypatch.setattr(convert, "_BLOCK_LINES", 2)
     words = {
         1: ["tcp", "udp", "tcp", "icmp", "tcp"],
         2: ["http", "domain_u", "smtp", "ecr_i", "http"],

@@ -242,7 +242,7 @@ def test_a_prepared_file_of_unknown_origin_is_refused_until_vouched_for(tmp_path
     np.savez(path, X=rows, y=np.arange(1990, 2000))
     spec = replace(registry.SPECS["msd"], rows=10, test_from=8)
     monkeypatch.setitem(registry.SPECS, "msd", spec)
-    with pytest.raises(datasets.CorruptDataError, match=r"msd\.npz\.sha256, which is not there"):
+    with pytest.raises(datasets.CorruptDataError, match=r"msd\.npz\.sha256, which does not exist"):
         datasets.load("msd", data_home=tmp_path)
     (tmp_path / "msd.npz.sha256").write_text(hashlib.sha256(path.read_bytes()).hexdigest())
     np.testing.assert_array_equal(datasets.load("msd", data_home=tmp_path).y_test, [31.0, 32.0])

@@ -45,8 +45,8 @@ def test_a_spoilt_archive_is_refused_by_name_wherever_it_is_spoilt(tmp_path, mon
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"junk", "is no npz file"),
-        (None, "is no npz file"),
+        (b"junk", "is not an npz file"),
+        (None, "is not an npz file"),
         ({"Z": ROWS, "y": ROWS[:, 13]}, r"holds \['Z', 'y'\], but not X of boston"),
         ({"X": ROWS[:, :13]}, r"but not y of boston"),
     ],

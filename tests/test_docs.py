@@ -7,7 +7,8 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from doc_blocks import ROOT, Block, Page, blocks
+from doc_blocks import ROOT, Block, Page, blocks, check_counts
+from gce.io.container import VERSION
 
 #: Those whose commands are the same; they run on the table of examples/make_table.py, one after the other.
 TABLE_PAGES = ["docs/cli.md", "README.md"]
@@ -76,12 +77,26 @@ def test_what_is_marked_is_left_alone():
         (text("python", "print('one')"), "one"),
         (text("python", "print('one')") + "\n" + text("", "two"), "one"),
         (text("console", "$ gce --version", "pce 1.0"), "gce --version"),
+        (text("python", "print('format 3, checksum OK')") + "\n" + text("", "format 2, checksum OK"), "format 3"),
+        (text("python", "print('on 500 rows')") + "\n" + text("", "on 400 rows"), "500 rows"),
     ],
 )
 def test_what_neither_runs_nor_says_why_is_found(page, words):
     (block,) = blocks(page)
     with pytest.raises(AssertionError, match=words):
         Page().run(block)
+
+
+def test_counts_far_off_are_found():
+    check_counts("5 members, 188 rounds, 560 atoms in 1.9 s", "5 members, 150 rounds, 1,000 atoms in 0.7 s")
+    with pytest.raises(AssertionError, match="560 atoms, but the page shows 46"):
+        check_counts("188 rounds, 560 atoms", "188 rounds, 46 atoms")
+
+
+def test_the_page_of_model_files_states_the_current_format():
+    page = (ROOT / "docs" / "model_files.md").read_text()
+    assert f"an integer ({VERSION})" in page
+    assert f"format version {VERSION + 1}, but this version of gce reads up to {VERSION}" in page
 
 
 def test_a_setup_is_run_and_a_page_has_one_namespace():

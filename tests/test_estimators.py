@@ -15,10 +15,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss, make_scorer, mean_absolute_error
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
-from gce import GCEClassifier, GCERegressor, Neural, Neuron, Pool, losses, native
-from gce.algorithms import ALGORITHMS
+from gce import GCEClassifier, GCERegressor, losses
+from gce._utils import parallel
+from gce.bases import Neural, Neuron, Pool
+from gce.frank_wolfe.algorithms import ALGORITHMS
 from helpers import GPU
 
 FAST = {"basis": Neural(hidden=5, max_epochs=20), "max_atoms": 8, "random_state": 0}
@@ -40,8 +42,10 @@ def test_history_is_plain(numbers):
     assert len(model.history_) == model.n_iter_
     for t, entry in enumerate(model.history_, 1):
         assert entry["t"] == t
-        assert {"risk", "validation", "gap_lower", "size", "seconds"} <= entry.keys()
-        assert all(isinstance(entry[name], float) for name in ("risk", "validation", "gap_lower", "size", "seconds"))
+        assert {"risk", "validation", "gap_lower", "step_size", "seconds"} <= entry.keys()
+        assert all(
+            isinstance(entry[name], float) for name in ("risk", "validation", "gap_lower", "step_size", "seconds")
+        )
         assert all(len(column) == 3 for column in entry["members"].values())
         assert entry["risk"] == pytest.approx(np.mean(entry["members"]["risk"]))
     seconds = [entry["seconds"] for entry in model.history_]
@@ -57,9 +61,9 @@ def test_the_ensemble_is_a_sparse_convex_combination_within_its_bound(numbers, c
         assert float(weights.sum()) == pytest.approx(1, abs=1e-12)
         assert len(model.ensemble_) <= 3 * (8 + 1)
         far = np.random.default_rng(0).normal(size=(500, X.shape[1])) * 1e3
-        scores = model._scores(far).numpy()
+        scores = model.raw_predict(far).numpy()
         assert (np.abs(scores - model.offset_) <= model.bound_ * (1 + 1e-12)).all()
-        by_hand = model.offset_ + np.einsum("a,ank->nk", weights, model.ensemble_.outputs(model._rows(far)))
+        by_hand = model.offset_ + np.einsum("a,ank->nk", weights, model.ensemble_.outputs(model.encode_rows(far)))
         np.testing.assert_allclose(scores, by_hand, rtol=1e-12, atol=1e-12)
 
 
@@ -88,24 +92,24 @@ def test_the_best_round_is_kept_and_ties_keep_the_earlier(numbers):
     model = GCERegressor(cv=None, n_iter_no_change=4, **{**FAST, "max_atoms": 40}).fit(X, y)
     validation = [entry["validation"] for entry in model.history_]
     best = int(np.argmin(validation)) + 1
-    assert model._fit.stopping.best_round == {0: best}
+    assert model.result_.families[0].best_round == (best,)
     assert model.n_iter_ == 40 or model.n_iter_ - best == 4
     constant = GCERegressor(scoring=lambda model, X, y: 1.0, cv=None, **FAST).fit(X, y)
-    assert constant._fit.stopping.best_round == {0: 1}
+    assert constant.result_.families[0].best_round == (1,)
 
 
 def test_a_validation_set_of_the_users_own(numbers):
     X, y = numbers
     model = GCERegressor(**FAST).fit(X[:80], y[:80], X_val=X[80:], y_val=y[80:])
-    pred = model._fit  # the value watched is the loss on those rows, and on no others
+    # the value watched is the loss on those rows, and on no others
     best = min(entry["validation"] for entry in model.history_)
     assert np.mean((model.predict(X[80:]) - y[80:]) ** 2) == pytest.approx(best)
     weight = np.r_[np.ones(20), np.zeros(20)]
     half = GCERegressor(**FAST).fit(X[:80], y[:80], X_val=X[80:], y_val=y[80:], sample_weight_val=weight)
     best = min(entry["validation"] for entry in half.history_)
     assert np.mean((half.predict(X[80:100]) - y[80:100]) ** 2) == pytest.approx(best)
-    assert pred.members == 1
-    with pytest.raises(ValueError, match="both say what to hold out"):
+    assert model.result_.members == 1
+    with pytest.raises(ValueError, match="both determine the held-out rows"):
         GCERegressor(cv=3, **FAST).fit(X, y, X_val=X, y_val=y)
 
 
@@ -160,10 +164,10 @@ def test_separate_networks_for_separable_losses_are_separate_fits():
     X, Y = make_regression(60, 3, n_targets=2, noise=5.0, random_state=0)
     settings = {"basis": Neural(hidden=3, max_epochs=10, shared=False), "max_atoms": 4, "random_state": 0}
     both = GCERegressor(validation_fraction=None, cv=None, **settings).fit(X, Y)
-    first = both._fit.paths()[0][-1][:, 0]
+    first = both.result_.families[0].rounds[-1].weights[0][:, 0]
     twice = GCERegressor(validation_fraction=None, cv=None, **settings).fit(X, Y * np.array([1.0, 7.0]))
     # what the second target is does not touch the first one's weights
-    torch.testing.assert_close(twice._fit.paths()[0][-1][:, 0], first, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(twice.result_.families[0].rounds[-1].weights[0][:, 0], first, rtol=1e-9, atol=1e-12)
 
 
 def test_pool_of_functions_gives_a_certificate(numbers):
@@ -197,8 +201,16 @@ def test_neuron_and_other_inputs(numbers):
 
 def test_nested_parameters_and_grid_search_in_two_processes(numbers):
     X, y = numbers
-    search = GridSearchCV(GCERegressor(cv=2, **FAST), {"basis__hidden": [2, 6]}, cv=2, n_jobs=2).fit(X, y)
-    assert search.best_params_["basis__hidden"] in (2, 6)
+    model, folds = GCERegressor(cv=2, **FAST), KFold(2)
+    search = GridSearchCV(model, {"basis__hidden": [2, 6]}, cv=folds, n_jobs=2).fit(X, y)
+    scores = []
+    for hidden in (2, 6):
+        alone = GCERegressor(**{**FAST, "basis": Neural(hidden=hidden, max_epochs=20)}, cv=2)
+        scores.append(np.mean([alone.fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds.split(X)]))
+    assert scores[0] != scores[1]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores, rtol=1e-9)
+    assert search.best_params_ == {"basis__hidden": (2, 6)[int(np.argmax(scores))]}
+    assert model.basis.hidden == 5
 
 
 def test_splitters_and_iterables(classes):
@@ -207,7 +219,7 @@ def test_splitters_and_iterables(classes):
     splits = list(splitter.split(X, y))
     models = [GCEClassifier(cv=cv, **FAST).fit(X, y) for cv in (splitter, splits, iter(splits))]
     assert all(np.array_equal(m.predict_proba(X), models[0].predict_proba(X)) for m in models)
-    assert models[0]._fit.members == 3
+    assert models[0].result_.members == 3
 
 
 def test_time_limit_keeps_the_best_so_far(numbers):
@@ -254,7 +266,7 @@ def test_progress_bar_and_log(numbers, monkeypatch, caplog, capfd):
 def test_threads_are_left_as_they_were(numbers):
     before = torch.get_num_threads()
     seen = []
-    model = GCERegressor(n_jobs=3, callbacks=[lambda step: seen.append(native.threads())], **FAST)
+    model = GCERegressor(n_jobs=3, callbacks=[lambda step: seen.append(parallel.threads())], **FAST)
     model.fit(*numbers)
     assert set(seen) == {3}
     assert torch.get_num_threads() == before

@@ -6,8 +6,8 @@ from scipy.sparse import csr_array
 
 import gce
 from gce import GCEClassifier, GCERegressor
-from gce.rows import SparseRows
-from gce.table import Standardizer
+from gce.preprocessing import Standardizer
+from gce.preprocessing.sparse import SparseRows
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))
@@ -26,7 +26,7 @@ def test_columns_whose_squares_are_no_numbers_are_scaled_as_others(kind, unit, s
     if kind == "gaps":
         rows[::7, 1] = np.nan
     far = rows * unit
-    made = SparseRows.of if kind == "sparse" else np.array
+    made = SparseRows.from_matrix if kind == "sparse" else np.array
     plain, found = (Standardizer.fit(made(some), ones, 4.0, scale) for some in (rows, far))
     assert np.isfinite(found.scale).all()
     np.testing.assert_allclose(found.transform(far), plain.transform(rows), rtol=1e-12, atol=1e-15)
@@ -54,7 +54,7 @@ def test_a_model_of_extreme_columns_predicts_and_comes_back_from_its_file(basis,
     np.testing.assert_array_equal(gce.load(tmp_path / "m.safetensors").predict(far), model.predict(far))
 
 
-def test_far_values_that_nothing_draws_in_are_refused_by_column():
+def test_outliers_that_are_not_clipped_are_refused_by_column():
     far = X.copy()
     far[3, 1] = 1e300
     words = r"column 'x1' holds 1e\+300, .* times its spread from its centre, and clip=None"
@@ -67,7 +67,7 @@ def test_far_values_that_nothing_draws_in_are_refused_by_column():
         ValueError, match=r"column 'x1' holds 1e\+308, .* times its spread from its centre, and clip=None"
     ):
         model.predict(far)
-    with pytest.raises(ValueError, match="and clip=None leaves that as it is"):
+    with pytest.raises(ValueError, match="and clip=None does not clip"):
         model.predict(csr_array(far))
 
 
@@ -98,9 +98,9 @@ def test_forests_learn_targets_far_from_0(far):
     [
         (y * 1e155, r"y holds -?\d\.\d+e\+155, and sums of squares of such numbers are beyond float64: divide y"),
         (np.full(80, 1e300), r"y holds 1e\+300"),
-        (y * 1e-155, r"y spreads over \d\.\d+e-155 only, .*: multiply y"),
+        (y * 1e-155, r"y has a range of only \d\.\d+e-155, .*: multiply y"),
         ([10**400] * 80, "y holds an integer of 401 digits"),
-        (np.arange(80).astype("datetime64[D]"), "y holds dates or times: make numbers of them"),
+        (np.arange(80).astype("datetime64[D]"), "y holds dates or times: convert them to numbers"),
         (np.arange(80).astype("timedelta64[s]"), "y holds dates or times"),
         (list(np.arange(80).astype("datetime64[D]").astype(object)), "y holds dates or times"),
         (np.ma.masked_array(y, y > 1), "y is a masked array with masked values"),
@@ -154,15 +154,17 @@ def test_a_class_beside_which_the_other_has_next_to_no_weight(basis):
 @pytest.mark.parametrize("rows", [2, 3, 4, 80])
 def test_weights_that_cannot_stand_beside_each_other_are_refused(rows):
     weight = np.geomspace(1e-300, 1e300, rows)
-    with pytest.raises(ValueError, match=r"weights of rows go from 1e-300 to 1e\+300: .* give some within 1e\+100"):
+    with pytest.raises(
+        ValueError, match=r"sample weights range from 1e-300 to 1e\+300, .* give weights within a factor of 1e\+100"
+    ):
         GCERegressor(**SHORT).fit(X[:rows], y[:rows], sample_weight=weight)
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({0: 1e300}, r"class weights go from 1 to 1e\+300"),
-        ({0: 1e-320}, "class weights go from 1e-320 to 1"),
+        ({0: 1e300}, r"class weights range from 1 to 1e\+300"),
+        ({0: 1e-320}, "class weights range from 1e-320 to 1"),
         ({0: 10**400}, "class weights must be positive numbers, got class_weight={0: 1000"),
         ({0: "a"}, "class weights must be positive numbers, got class_weight={0: 'a'}, which has 'a' for 0"),
         ({0: None}, "which has None for 0"),

@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 
 import gce
-from gce.trackers import MLflow, OptunaPruning, TensorBoard
+from gce.training.integrations import MLflow, OptunaPruning, TensorBoard
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = X[:, 0] - X[:, 1] ** 2
-BASIS = {"tree": gce.Tree(leaves=4), "wood/2": gce.Forest(trees=2), "neural": gce.Neural(hidden=3, max_epochs=30)}
-NAMES = ("risk", "validation", "gap_lower", "size")
+BASIS = {
+    "tree": gce.bases.Tree(max_leaf_nodes=4),
+    "wood/2": gce.bases.Forest(n_estimators=2),
+    "neural": gce.bases.Neural(hidden=3, max_epochs=30),
+}
+NAMES = ("risk", "validation", "gap_lower", "step_size")
 
 
 def model(*callbacks, **given):

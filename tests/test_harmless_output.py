@@ -16,7 +16,7 @@ from gce.cli.writing import write_table
 #: A title, a clipboard, a colour, a C1 sequence, a bell, a text direction and a return.
 EVIL = "\x1b]0;owned\x07\x1b]52;c;AAAA\x07\x1b[31m\x9b31m\x07\u202e\rend"
 RNG = np.random.default_rng(0)
-SMALL = {"basis": gce.Tree(leaves=2, least=2), "max_atoms": 2, "cv": 2, "random_state": 0}
+SMALL = {"basis": gce.bases.Tree(max_leaf_nodes=2, min_samples_leaf=2), "max_atoms": 2, "cv": 2, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -66,5 +66,5 @@ def test_predictions_are_data_unless_a_terminal_shows_them(files, monkeypatch):
 
 
 def test_words():
-    assert rendering.harmless("ä 漢 \n") == "ä 漢 \n"
-    assert rendering.harmless("\x1b[31m\x9b") == "\\x1b[31m\\x9b"
+    assert rendering.escape_control("ä 漢 \n") == "ä 漢 \n"
+    assert rendering.escape_control("\x1b[31m\x9b") == "\\x1b[31m\\x9b"

@@ -1,46 +1,124 @@
-"""The house rules: imports go one way, files stay short, and the core needs five packages."""
+"""The house rules: imports go one way and are few, files stay short, classes are shallow."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import gce
+import processors
+
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
+#: Packages from the ground up: each may import those before it, and none after it.
 ORDER = [
-    "datasets", "extras", "parameters", "clock", "compiling", "kernels", "passes", "rowwise", "native", "memory",
-    "rows", "links", "losses", "risk", "line_search", "weighting", "coefficients", "objectives", "streams", "parts",
-    "trees", "basis", "ensemble", "active_set", "algorithms", "callbacks", "progress", "trackers", "hooks", "fitting",
-    "nongreedy", "table", "members", "scoring", "calibration", "settings", "families", "mixing", "turns", "responses",
-    "reading", "theory", "storage", "export", "plotting", "explaining", "report", "writing", "base", "surgery",
-    "greedy", "jointly", "tasks", "estimators", "stacking", "loading", "cli", "__main__",
+    "_utils", "preprocessing", "losses", "bases", "frank_wolfe", "training", "io", "theory", "inspection", "datasets",
+    "estimators", "cli",
 ]  # fmt: skip
+#: Modules at the top: the public names, and ``python -m gce``.
+TOP = ["__init__", "__main__", "py"]
 FILES = sorted(SOURCE.rglob("*.py"))
-PAPER = sorted((SOURCE.parents[1] / "paper").rglob("*.py"))
+ROOT = SOURCE.parents[1]
+ELSEWHERE = sorted(
+    path for folder in ("paper", "benchmarks", "examples", "tests") for path in (ROOT / folder).rglob("*.py")
+)
+#: Packages where a model's kind is never asked for: it is what its result says.
+ONE_KIND = ("estimators", "training", "io", "inspection")
+KINDS = ("ConvexStacking", "GCE", "GreedySelection", "NGCE", "NN")
+ESTIMATORS = [kind + task for kind in KINDS for task in ("Classifier", "Regressor")]
 
 
-def room(path):
-    parts = path.relative_to(SOURCE).with_suffix("").parts
-    return parts[0]
+def package(path):
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
 
 
 def imported(path):
+    """Packages of ours that a file imports, anywhere in it: inside functions and by name as well."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "gce":
-            names = [node.module.split(".")[1]] if "." in node.module else [alias.name for alias in node.names]
-            yield from names
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # as in import_module("gce.x.y")
+            names = [node.value] if re.fullmatch(r"gce(\.\w+)+", node.value) else []
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":
+            names = [ast.literal_eval(node.slice)]
+        for name in names:
+            if name == "gce" or name.startswith("gce."):
+                yield name.split(".")[1] if "." in name else ""
+
+
+def test_there_are_at_most_a_dozen_packages():
+    found = {package(path) for path in FILES}
+    assert found - set(TOP) <= set(ORDER)
+    assert len(ORDER) <= 12
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_imports_go_one_way(path):
-    if room(path) == "__init__":
+    if package(path) in TOP:
         return
-    here = ORDER.index(room(path))
-    assert all(ORDER.index(name) <= here for name in imported(path))
+    here = ORDER.index(package(path))
+    upward = [name for name in imported(path) if name not in ORDER[: here + 1]]
+    assert not upward, f"imports {upward}"
 
 
-@pytest.mark.parametrize("path", FILES + PAPER, ids=lambda p: str(p.relative_to(SOURCE.parents[1])))
+def test_files_that_run_as_other_processors_exist():
+    missing = [name for name in processors.FILES if not (ROOT / "tests" / f"test_{name}.py").exists()]
+    assert not missing
+
+
+def loaded(statement):
+    """Modules of ours that a statement loads in a process of its own."""
+    program = f"import sys\n{statement}\nsys.stdout.write(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return [name for name in done.stdout.split() if name == "gce" or name.startswith("gce.")]
+
+
+def test_importing_gce_loads_few_modules():
+    assert len(loaded("import gce")) <= 60
+
+
+def test_importing_an_estimator_loads_no_more_modules_than_it_did():
+    assert len(loaded("from gce import GCERegressor")) <= 135
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_is_at_most_four_classes_of_ours(name):
+    ours = [kind.__name__ for kind in getattr(gce, name).__mro__ if kind.__module__.split(".")[0] == "gce"]
+    assert len(ours) <= 4, ours
+
+
+MODEL_FILES = [str(path.relative_to(SOURCE)) for path in FILES if package(path) in ONE_KIND]
+
+
+def calls(path, function):
+    """Every call of a builtin function in a file."""
+    for node in ast.walk(ast.parse((SOURCE / path).read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+            yield node
+
+
+@pytest.mark.parametrize("path", MODEL_FILES)
+def test_no_model_asks_which_attributes_it_has(path):
+    asked = [ast.unparse(call) for call in calls(path, "hasattr") if ast.unparse(call.args[0]) == "self"]
+    assert not asked
+
+
+@pytest.mark.parametrize("path", MODEL_FILES)
+def test_no_fit_or_result_is_asked_for_its_kind(path):
+    kinds = re.compile(r"\b\w*(Fit|Fitted|FitResult|Result)\b")
+    asked = [ast.unparse(call) for call in calls(path, "isinstance") if kinds.search(ast.unparse(call.args[1]))]
+    subjects = re.compile(r"\b_?(fit|result)_?$")
+    asked += [ast.unparse(call) for call in calls(path, "isinstance") if subjects.search(ast.unparse(call.args[0]))]
+    assert not asked
+
+
+@pytest.mark.parametrize("path", FILES + ELSEWHERE, ids=lambda p: str(p.relative_to(ROOT)))
 def test_files_and_functions_are_short(path):
     text = path.read_text()
     assert len(text.splitlines()) <= 400

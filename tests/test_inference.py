@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from gce import Basis, Exact, FrankWolfe, GCEClassifier, GCERegressor, Neural, memory, native
-from gce.basis import Networks, Zero
-from gce.basis.network import TwoLayer
-from gce.ensemble import ConvexEnsemble
+from gce import GCEClassifier, GCERegressor
+from gce._utils import memory, parallel
+from gce.bases import Basis, Networks, Neural, Proposal, Zero
+from gce.bases.neural import compiled
+from gce.bases.neural.network import TwoLayer
+from gce.frank_wolfe import Exact, FrankWolfe
+from gce.frank_wolfe.ensemble import ConvexEnsemble
 from helpers import PoolProblem, oracle_problem
 
 FORMS = [TwoLayer(5, "relu", "hardtanh"), TwoLayer(3, "tanh", "tanh"), TwoLayer(60, "relu", "hardtanh")]
-NEEDS_LOOPS = pytest.mark.skipif(native.loops() is None, reason="needs numba")
+NEEDS_LOOPS = pytest.mark.skipif(compiled.training_kernels() is None, reason="needs numba")
 
 
 def atoms(architecture, dtype, models):
@@ -33,7 +36,7 @@ def test_loops_and_tensors_evaluate_the_same(architecture, dtype, models, monkey
     X = torch.randn(250, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     weights = torch.rand(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     looped, mixed = nets(X), nets.mix(X, weights)
-    monkeypatch.setattr(native, "rowwise", lambda: None)
+    monkeypatch.setattr(parallel, "rowwise", lambda: None)
     tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 1e-12, "atol": 1e-12}
     assert looped.dtype == dtype
     torch.testing.assert_close(looped, nets(X), **tolerance)
@@ -59,7 +62,7 @@ def rounding(nets, X, weights):
 @pytest.mark.parametrize("architecture", FORMS, ids=lambda a: f"{a.hidden}-{a.activation}")
 def test_by_tensor_operations_a_row_gets_the_same_to_rounding(architecture, dtype, monkeypatch):
     """The bits are promised of compiled loops alone (tests/test_same_bits.py): BLAS rounds as it likes."""
-    monkeypatch.setattr(native, "rowwise", lambda: None)
+    monkeypatch.setattr(parallel, "rowwise", lambda: None)
     nets = atoms(architecture, dtype, 1)
     weights = torch.full((7,), 1 / 7, dtype=torch.float64)
     zero = torch.zeros(3, dtype=torch.float64)
@@ -77,7 +80,7 @@ def test_estimators_predict_the_same_in_blocks(monkeypatch):
     X = np.random.default_rng(0).normal(size=(500, 3))
     model = GCERegressor(max_atoms=4, random_state=0).fit(X, X[:, 0] * X[:, 1])
     whole = model.predict(X)
-    monkeypatch.setattr("gce.base._ROWS_AT_ONCE", 77)
+    monkeypatch.setattr("gce.training.scores._BLOCK_ROWS", 77)
     assert np.array_equal(model.predict(X), whole)
     assert np.array_equal(model.set_params(n_jobs=2).predict(X), whole)
     assert np.array_equal([model.predict(X[i : i + 1])[0] for i in (0, 119, 120, 499)], whole[[0, 119, 120, 499]])
@@ -176,8 +179,8 @@ class Level(Zero):
 class Constants(Basis):
     """Either end of the bound, written as CONTRIBUTING.md says."""
 
-    def minimize(self, objective, X, *, rng):
-        return Level(-torch.sign(objective.gradient.sum((1, 2))) * objective.bound)
+    def minimize(self, objective, X, *, rng, context):
+        return Proposal(Level(-torch.sign(objective.gradient.sum((1, 2))) * objective.bound))
 
 
 def test_a_basis_written_by_the_book_is_asked_by_the_book():

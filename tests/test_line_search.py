@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from gce.line_search import Brent, Exact, OpenLoop
 from gce.losses import Squared
-from gce.risk import Risk
+from gce.losses.line_search import Brent, Exact, OpenLoop
+from gce.losses.risk import Risk
 from helpers import LOSSES, outputs_of, targets
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
@@ -12,7 +13,7 @@ X = RNG.normal(size=(60, 3))
 TWO, THREE = (X[:, 0] > 0).astype(int), np.digitize(X[:, 0], [-0.5, 0.5])
 MEMBERS = [("line", LogisticRegression()), ("bayes", GaussianNB())]
 MODELS = {
-    "greedy": gce.GCEClassifier(basis=gce.Neural(hidden=3, max_epochs=5), max_atoms=3, cv=2, random_state=0),
+    "greedy": gce.GCEClassifier(basis=gce.bases.Neural(hidden=3, max_epochs=5), max_atoms=3, cv=2, random_state=0),
     "at once": gce.NGCEClassifier(n_atoms=3, hidden=3, max_epochs=5, random_state=0),
     "network": gce.NNClassifier(hidden=5, max_epochs=5, random_state=0),
     "scores": gce.ConvexStackingClassifier(MEMBERS, random_state=0),
@@ -30,8 +31,7 @@ def test_they_are_the_logarithms(name, classes):
 
 @pytest.mark.parametrize("classes", [TWO, THREE], ids=["two", "three"])
 def test_they_are_finite_where_scores_are(classes):
-    model = MODELS["network"].fit(X, classes)
-    model.temperature_ = 1e-5
+    model = clone(MODELS["network"]).set_params(temperature=1e-5).fit(X, classes)
     assert (model.predict_proba(X) == 0).any()
     logs, scores = model.predict_log_proba(X), model.decision_function(X).reshape(len(X), -1)
     assert np.isfinite(logs).all()

@@ -176,7 +176,7 @@ def test_an_own_loss_needs_only_its_value():
 @everything
 @pytest.mark.parametrize("width", [1.0, 1e-3])
 def test_a_softened_loss_lies_below_and_close(loss, width):
-    soft = loss.soft(width)
+    soft = loss.smoothed(width)
     if soft is None:
         assert loss.smoothness(1.0) < np.inf
         return
@@ -188,7 +188,7 @@ def test_a_softened_loss_lies_below_and_close(loss, width):
 
 @everything
 def test_minorants_lie_below_the_loss_they_stand_for(loss):
-    soft = loss.soft(0.1) or loss
+    soft = loss.smoothed(0.1) or loss
     here, y, _ = some(loss, 1, n=200)
     there, _, _ = some(loss, 2, n=200)
     line = soft.minorant(here, y) + (soft.gradient(here, y) * (there - here)).sum(-1)
@@ -198,12 +198,12 @@ def test_minorants_lie_below_the_loss_they_stand_for(loss):
 
 @everything
 def test_roots_are_square_roots_of_the_hessian(loss):
-    curved = loss.soft(0.3) or loss
+    curved = loss.smoothed(0.3) or loss
     pred, y, _ = some(loss, 4)
     pred, step = pred[0], 1e-5
     rng = np.random.default_rng(0)
     d = torch.from_numpy(rng.normal(size=(3, *pred.shape)))
-    root = curved.root(pred, y, d)
+    root = curved.hessian_root(pred, y, d)
     found = torch.einsum("anr,bnr->abn", root, root)
     slope = torch.stack([(curved.gradient(pred + step * e, y) - curved.gradient(pred - step * e, y)) for e in d])
     numeric = torch.einsum("ank,bnk->abn", d, slope / (2 * step))
@@ -239,6 +239,6 @@ def test_the_mixture_loss_is_safe_at_zero_and_convex_through_it():
 
 @everything
 def test_no_row_costs_less_than_the_least(loss):
-    assert loss.least == 0
+    assert loss.lower_bound == 0
     pred, y, _ = some(loss, 1, n=500)
-    assert (loss.value(pred, y) >= loss.least).all()
+    assert (loss.value(pred, y) >= loss.lower_bound).all()

@@ -2,15 +2,15 @@
 
 import pickle
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import torch
 
 import gce
-from gce.basis import ForestAtoms
-from gce.mixing import MixedFit
-from gce.risk import Risk
-from gce.weighting import Outputs, solve
+from gce.bases import ForestAtoms
+from gce.frank_wolfe.simplex import Outputs, solve_simplex
+from gce.losses.risk import Risk
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -34,23 +34,24 @@ def held_out_loss(model, m):
 
 
 def test_by_default_all_classes_are_fitted(model):
-    assert list(model._fit.fits) == ["tree", "symmetric", "forest", "neural"]
-    assert {entry["family"] for entry in model.history_} == {*model._fit.fits, "all"}
+    assert [family.name for family in model.result_.families] == ["tree", "symmetric", "forest", "neural"]
+    assert {entry["family"] for entry in model.history_} == {*(family.name for family in model.result_.families), "all"}
     assert (model.ensemble_.weights > 0).all()
     assert float(model.ensemble_.weights.sum()) == pytest.approx(1, abs=1e-12)
-    assert sum(model._fit.shares.values()) <= 1 + 1e-12
+    assert sum(model.result_.family_weights) <= 1 + 1e-12
 
 
 def test_shares_are_the_best_on_held_out_rows(model):
     # the loss is convex in shares, and these are better than any on a grid
-    families, offset = model._fit.families(model.ensemble_.offset), float(model.offset_[0])
+    families = [family.ensemble(model.ensemble_.offset) for family in model.result_.families]
+    offset = float(model.offset_[0])
     preds = []
     with torch.no_grad():
-        for own in families.values():
+        for own in families:
             each = [own.of_member(m)(torch.from_numpy(model.table_.transform(X[SPLITS[m][1]]))) for m in range(2)]
             preds.append(torch.cat(each).numpy()[:, 0] - offset)
     preds, y = np.stack(preds, 1), np.concatenate([Y[test] for _, test in SPLITS]) - offset
-    best = np.mean((preds @ list(model._fit.shares.values()) - y) ** 2)
+    best = np.mean((preds @ list(model.result_.family_weights) - y) ** 2)
     grid = np.random.default_rng(0).dirichlet(np.ones(5), 3000)[:, :4]
     others = np.mean((preds @ np.vstack([grid, np.eye(4)]).T - y[:, None]) ** 2, 0)
     assert best <= others.min() * (1 + 1e-12)
@@ -73,16 +74,18 @@ def test_a_fit_goes_on_with_its_classes_only():
     # scores of best rounds before the pause are summed anew
     np.testing.assert_allclose(again.predict(X), whole.predict(X), rtol=1e-9)
     assert len(again.history_) == again.n_iter_ == whole.n_iter_
-    with pytest.raises(ValueError, match="goes on with tree, symmetric, forest, neural, but basis='neural' asks for"):
+    with pytest.raises(
+        ValueError, match="warm_start continues tree, symmetric, forest, neural, but basis='neural' has neural"
+    ):
         part.set_params(basis="neural").fit(X, Y)
     alone = gce.GCERegressor(basis="forest", warm_start=True, **SMALL).fit(X, Y)
-    with pytest.raises(ValueError, match="goes on with one class of atoms, but basis='auto' asks for tree"):
+    with pytest.raises(ValueError, match="warm_start continues one family, but basis='auto' has tree"):
         alone.set_params(basis="auto").fit(X, Y)
 
 
 def test_where_signs_are_to_be_kept_networks_serve_alone():
     rising = gce.GCERegressor(monotonic_cst=[1, 0, 0], **SMALL).fit(X, Y)
-    assert not isinstance(rising._fit, MixedFit)
+    assert len(rising.result_.families) == 1
     assert (rising.predict(X + np.array([0.5, 0, 0])) >= rising.predict(X)).all()
     assert rising.bound_report(X, Y, draws=1).total > 0
 
@@ -98,7 +101,7 @@ def test_theory_is_about_what_was_fitted(algorithm, tmp_path):
 
 
 def test_theory_is_about_one_class(model):
-    with pytest.raises(ValueError, match=r"one class of atoms, and this model of basis='auto' mixes tree, symmetric,"):
+    with pytest.raises(ValueError, match=r"one class of atoms, and this model mixes tree, symmetric,"):
         model.bound_report(X, Y)
     with pytest.raises(ValueError, match="one class of atoms"):
         model.bound_report(X, Y, oracle="neural")
@@ -106,8 +109,8 @@ def test_theory_is_about_one_class(model):
 
 def test_outputs_with_weights_of_their_own_are_not_mixed():
     both = np.stack([Y, X[:, 0]], 1)
-    with pytest.raises(ValueError, match="mixes classes, whose outputs share their weights"):
-        gce.GCERegressor(basis=["tree", gce.Neural(shared=False)], **SMALL).fit(X, both)
+    with pytest.raises(ValueError, match="several families, which need weights that all outputs share"):
+        gce.GCERegressor(basis=["tree", gce.bases.Neural(shared=False)], **SMALL).fit(X, both)
     assert gce.GCERegressor(**SMALL).fit(X, both).predict(X).shape == (60, 2)
 
 
@@ -119,7 +122,7 @@ def solved_again(model, m, names):
     kept = [j for j, (_, t) in enumerate(member.origin.tolist()) if t > 0 and f"{m}:{t}" in names]
     weight = torch.full((1, len(rows)), 1 / len(rows), dtype=torch.float64)
     risk = Risk(model.loss_, torch.from_numpy(Y[rows, None]), weight, torch.from_numpy(model.offset_))
-    return solve(risk, Outputs([torch.zeros(len(rows), 1, dtype=torch.float64), *outputs[kept]]), 1e-9).loss
+    return solve_simplex(risk, Outputs([torch.zeros(len(rows), 1, dtype=torch.float64), *outputs[kept]]), 1e-9).loss
 
 
 def test_weights_beside_a_forest_are_found_on_rows_held_out(model):
@@ -132,16 +135,33 @@ def test_weights_beside_a_forest_are_found_on_rows_held_out(model):
         assert held_out_loss(edited, m) == pytest.approx(least, rel=1e-5)
     before = np.mean([held_out_loss(model, m) for m in range(2)])
     assert model.explain(X, Y).loss == pytest.approx(before)
-    small = model.prune(3, X=X, y=Y).model
+    small = model.prune(3, X=X, y=Y)
     assert sum(not name.endswith(":0") for name in small.atom_names_) <= 3
+
+
+def least_squares_on_the_simplex(model, rows, y):
+    """The least mean squared error of the atoms' convex combinations on some rows, by another solver."""
+    with torch.no_grad():
+        outputs = model.ensemble_.outputs(torch.from_numpy(model.table_.transform(rows))).numpy()[:, :, 0]
+    # the zero function is in the hull as well
+    weights = cp.Variable(len(outputs) + 1, nonneg=True)
+    residual = np.vstack([outputs, np.zeros(len(rows))]).T @ weights - (y - model.offset_[0])
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(residual)), [cp.sum(weights) == 1])
+    return problem.solve(solver=cp.CLARABEL) / len(rows)
 
 
 def test_a_forest_that_held_out_nothing_has_no_rows_for_weights():
     given = {"max_atoms": 2, "cv": None, "validation_fraction": None, "random_state": 0}
     model = gce.GCERegressor(basis=["forest", "tree"], **given).fit(X[:40], Y[:40])
-    with pytest.raises(ValueError, match="a forest repeats the rows that it learned from"):
+    with pytest.raises(ValueError, match="a forest interpolates its training rows"):
         model.explain(X[:40], Y[:40])
-    assert model.reweight(X[40:], Y[40:]).gap_ >= 0
+    edited = model.reweight(X[40:], Y[40:])
+    least = least_squares_on_the_simplex(model, X[40:], Y[40:])
+    loss = np.mean((edited.predict(X[40:]) - Y[40:]) ** 2)
+    assert loss == pytest.approx(least, rel=1e-5)
+    assert loss < 0.99 * np.mean((model.predict(X[40:]) - Y[40:]) ** 2)
+    # the gap is a certificate: at least how far the loss is above the least, and small
+    assert loss - least - 1e-9 <= edited.gap_ <= 1e-3 * loss
     trees = gce.GCERegressor(basis="tree", **given).fit(X, Y)
     assert trees.explain(X, Y).loss == pytest.approx(np.mean((trees.predict(X) - Y) ** 2))
 
@@ -163,7 +183,15 @@ def test_pages_and_pictures_show_all_classes(model, tmp_path):
 
     mpl.use("Agg")
     model.report(tmp_path / "r.html", X, Y)
-    assert "Training" in (tmp_path / "r.html").read_text()
-    assert gce.plotting.TrainingDisplay.from_estimator(model).ax_ is not None
-    assert gce.plotting.WeightsDisplay.from_estimator(model).ax_ is not None
-    assert gce.plotting.StagedErrorDisplay.from_estimator(model, X, Y).ax_ is not None
+    page = (tmp_path / "r.html").read_text()
+    assert f"{len(model.ensemble_)} atoms" in page
+    assert f"over {len(model.history_)} rounds" in page
+    risk = gce.inspection.TrainingDisplay.from_estimator(model).risk_
+    np.testing.assert_array_equal(risk.get_xdata(), 1 + np.arange(len(model.history_)))
+    np.testing.assert_array_equal(risk.get_ydata(), [entry["risk"] for entry in model.history_])
+    bars = [bar.get_height() for bars in gce.inspection.WeightsDisplay.from_estimator(model).bars_ for bar in bars]
+    np.testing.assert_allclose(np.sort(bars), np.sort(model.ensemble_.weights.numpy()), rtol=1e-12)
+    errors = gce.inspection.StagedErrorDisplay.from_estimator(model, X, Y).line_.get_ydata()
+    assert len(errors) == model.n_iter_
+    assert errors[-1] == pytest.approx(np.sqrt(np.mean((model.predict(X) - Y) ** 2)))
+    assert errors[-1] < 0.9 * errors[0]

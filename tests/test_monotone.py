@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import gce
-from gce import native
-from gce.basis import Networks, Neural, Neuron, Pool, compiled
-from gce.basis.descent import Descent, Schedule, descend
-from gce.basis.network import SingleNeuron, TwoLayer, turned
+from gce._utils import parallel
+from gce.bases import Networks, Neural, Neuron, Pool
+from gce.bases.neural import compiled
+from gce.bases.neural.descent import Descent, Schedule, descend
+from gce.bases.neural.monotone import turned
+from gce.bases.neural.network import SingleNeuron, TwoLayer
 from helpers import GPU, oracle_problem
 
-NEEDS_LOOPS = pytest.mark.skipif(native.loops() is None, reason="needs numba")
+NEEDS_LOOPS = pytest.mark.skipif(compiled.training_kernels() is None, reason="needs numba")
 
 SIGNS = [1, -1, 0, 1]
 SCHEDULE = Schedule(rate=1e-2, floor=1e-4, patience=3, last_epochs=4, max_epochs=12)
@@ -123,7 +125,7 @@ def test_a_warm_start_stays_monotone_and_keeps_its_signs():
     assert_model_ordered(model)
     whole = gce.GCERegressor(basis=Neural(**NET, inherit=0.9), **{**SMALL, "max_atoms": 7}).fit(X, y)
     assert np.array_equal(whole.predict(X), model.predict(X))
-    with pytest.raises(ValueError, match=r"warm_start goes on with atoms of signs \[1, -1, 0, 1\]"):
+    with pytest.raises(ValueError, match=r"warm_start continues atoms with monotonic constraints \(1, -1, 0, 1\)"):
         model.set_params(max_atoms=9, monotonic_cst=[1, 1, 0, 1]).fit(X, y)
 
 
@@ -155,9 +157,9 @@ def test_without_numba_the_model_is_the_same(monkeypatch):
     X, y = table()
     model = gce.GCERegressor(basis=Neural(**NET, inherit=0.9), **SMALL)
     looped = model.fit(X, y).predict(X)
-    monkeypatch.setattr(native, "loops", lambda: None)
-    monkeypatch.setattr(native, "passes", lambda: None)
-    monkeypatch.setattr(native, "rowwise", lambda: None)
+    monkeypatch.setattr(compiled, "training_kernels", lambda: None)
+    monkeypatch.setattr(parallel, "reductions", lambda: None)
+    monkeypatch.setattr(parallel, "rowwise", lambda: None)
     np.testing.assert_allclose(model.fit(X, y).predict(X), looped, rtol=1e-6, atol=1e-8)
     assert_model_ordered(model)
 
@@ -180,9 +182,9 @@ def test_signs_that_do_not_fit_the_table_are_refused(given):
 
 def test_what_cannot_be_monotone_is_refused():
     X, y = table(30)
-    with pytest.raises(ValueError, match="asks for two classes, got 3"):
+    with pytest.raises(ValueError, match="needs two classes, got 3"):
         gce.GCEClassifier(monotonic_cst=SIGNS).fit(X, np.arange(30) % 3)
-    with pytest.raises(ValueError, match="Pool cannot be kept monotone"):
+    with pytest.raises(ValueError, match="Pool does not support monotonic_cst"):
         gce.GCERegressor(basis=Pool([np.sin]), monotonic_cst=SIGNS).fit(X, y)
 
 
@@ -235,7 +237,7 @@ numbers = st.floats(-2, 2, width=32)
 @given(arrays(np.float64, (4, 9), elements=numbers), arrays(np.float64, 9, elements=st.sampled_from([-1.0, 0.0, 1.0])))
 @settings(max_examples=100, deadline=None)
 def test_a_step_is_a_free_step_and_then_the_nearest_point_that_keeps_its_signs(vectors, signs):
-    kernels = native.loops()
+    kernels = compiled.training_kernels()
     net, slope, mean, square = vectors
     free = net.copy()
     kernels.adam(free, slope, 1.5, mean.copy(), square**2, np.zeros(9), 3, 0.1)
@@ -247,7 +249,9 @@ def test_a_step_is_a_free_step_and_then_the_nearest_point_that_keeps_its_signs(v
 @NEEDS_LOOPS
 def test_a_step_to_nan_stays_nan():
     net, zeros = np.ones(3), np.zeros(3)
-    native.loops().adam(net, np.full(3, math.nan), 1.0, zeros.copy(), zeros.copy(), np.array([-1.0, 0, 1]), 1, 0.1)
+    compiled.training_kernels().adam(
+        net, np.full(3, math.nan), 1.0, zeros.copy(), zeros.copy(), np.array([-1.0, 0, 1]), 1, 0.1
+    )
     assert np.isnan(net).all()
 
 
@@ -279,11 +283,11 @@ def test_frozen_networks_are_plain_networks():
 
 @GPU
 def test_recorded_epochs_keep_the_same_signs():
-    from gce.basis.captured import Recorder
+    from gce.bases.neural.captured import Recorder
 
     architecture, start, objective, X = constrained_problem(TwoLayer(5, "relu", "hardtanh"))
     here = descend(architecture, start, objective, X, SCHEDULE, 10_000, torch.Generator().manual_seed(5))[0]
-    moved = gce.objectives.Linear(objective.gradient.cuda(), objective.bound.cuda())
+    moved = gce.bases.objectives.Linear(objective.gradient.cuda(), objective.bound.cuda())
     there = Recorder().descend(
         architecture, [p.cuda() for p in start], moved, X.cuda(), SCHEDULE, 10_000, torch.Generator().manual_seed(5)
     )[0]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from gce.basis import Networks, Neural, Neuron
-from gce.basis.network import SingleNeuron, TwoLayer
+from gce._utils.random import RoundStreams
+from gce.bases import FitContext, Networks, Neural, Neuron
+from gce.bases.neural.network import SingleNeuron, TwoLayer
+from gce.bases.objectives import Joint, Linear
 from gce.losses import CrossEntropy
-from gce.objectives import Joint, Linear
-from gce.risk import Risk
-from gce.streams import RoundStreams
+from gce.losses.risk import Risk
 
 ARCHITECTURES = [TwoLayer(5, a, o) for a in ("relu", "tanh") for o in ("hardtanh", "tanh")] + [SingleNeuron()]
 
@@ -123,7 +123,7 @@ def test_training_points_downhill(basis):
     X = torch.from_numpy(rng.normal(size=(30, 3)))
     gradient = torch.stack([torch.stack([X[:, 0], -X[:, 1]], 1), torch.stack([X[:, 2], X[:, 0]], 1)]) / 30
     objective = Linear(gradient, torch.tensor([1.0, 5.0], dtype=torch.float64))
-    atoms = basis.minimize(objective, X, rng=streams(2))
+    atoms = basis.minimize(objective, X, rng=streams(2), context=FitContext()).atoms
     best = -(gradient.abs() * objective.bound).sum((1, 2))
     reached = (gradient * atoms(X).double()).sum((1, 2))
     assert (reached < 0.75 * best).all()
@@ -148,7 +148,7 @@ def test_a_network_that_turns_nan_is_tried_again_and_then_refused(caplog):
     X = torch.randn(10, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     gradient = X[:, :1].expand(2, 10, 1) / 10
     objective = Hostile(gradient, torch.ones(1, dtype=torch.float64))
-    atoms = Neural(hidden=4, max_epochs=5).minimize(objective, X, rng=streams(2))
+    atoms = Neural(hidden=4, max_epochs=5).minimize(objective, X, rng=streams(2), context=FitContext()).atoms
     out = atoms(X)
     assert (out[1] == 0).all()
     assert (gradient[0] * out[0]).sum() < 0

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,12 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import gce
-from gce.basis.base import Atoms, Zero
-from gce.basis.network import Networks, SingleNeuron, TwoLayer
-from gce.ensemble import ConvexEnsemble
-from gce.export.encoder import OUTPUTS
-from gce.export.ensemble import scores
-from gce.export.graph import Graph, inner
+from gce.bases.base import Atoms, Zero
+from gce.bases.neural.network import Networks, SingleNeuron, TwoLayer
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.io.onnx.encoder import OUTPUTS
+from gce.io.onnx.ensemble import raw_scores
+from gce.io.onnx.graph import Graph, is_internal_name
 from gce.losses import REGRESSION, Quantile, Squared
 
 onnx = pytest.importorskip("onnx")
@@ -30,10 +31,10 @@ Y = X[:, 0] - np.sin(X[:, 1])
 Y3 = np.column_stack([Y, 1e3 * X[:, 2], X[:, 0] ** 2])
 TWO, THREE = np.where(Y > 0, "yes", "ñø"), np.digitize(Y, [-0.5, 0.5]) * 5 - 5
 ROWS = np.concatenate([X, 1e3 * RNG.normal(size=(940, 4)) * X.std(0)])
-TINY = {"basis": gce.Neural(hidden=3, max_epochs=20), "max_atoms": 4, "cv": 2, "random_state": 0}
-FLOATS = {**TINY, "basis": gce.Neural(hidden=3, max_epochs=5, batch_size=20)}
-APART = {**TINY, "basis": gce.Neural(hidden=3, max_epochs=20, shared=False)}
-TANH = {**TINY, "basis": gce.Neural(hidden=3, max_epochs=20, activation="tanh", output="tanh")}
+TINY = {"basis": gce.bases.Neural(hidden=3, max_epochs=20), "max_atoms": 4, "cv": 2, "random_state": 0}
+FLOATS = {**TINY, "basis": gce.bases.Neural(hidden=3, max_epochs=5, batch_size=20)}
+APART = {**TINY, "basis": gce.bases.Neural(hidden=3, max_epochs=20, shared=False)}
+TANH = {**TINY, "basis": gce.bases.Neural(hidden=3, max_epochs=20, activation="tanh", output="tanh")}
 NEURON = {**TINY, "basis": "neuron"}
 JOINT = {"hidden": 3, "max_epochs": 5, "random_state": 0}
 
@@ -150,7 +151,7 @@ def test_huge_values_and_gaps(clip):
 def fitted(ensemble, y=Y):
     """A model with another ensemble."""
     model = gce.GCERegressor(**{**TINY, "max_atoms": 1}).fit(X, y)
-    model.ensemble_ = ensemble
+    model._result = replace(model.result_, ensemble=ensemble)
     return model
 
 
@@ -174,7 +175,7 @@ def test_ensembles_of_several_kinds(seed):
     offset, bound = torch.from_numpy(rng.normal(size=k)), parts[-1].bound
     ensemble = ConvexEnsemble(parts, weights[:, 0] if weights.shape[1] == 1 else weights, nothing, offset, bound)
     graph = Graph()
-    graph.output("raw", scores(graph, ensemble, graph.input("X", np.float64, d), d), np.float64, k)
+    graph.output("raw", raw_scores(graph, ensemble, graph.input("X", np.float64, d), d), np.float64, k)
     run = runtime.InferenceSession(graph.model("0", {})).run
     rows = rng.normal(size=(40, d))
     np.testing.assert_allclose(run(None, {"X": rows})[0], ensemble(torch.from_numpy(rows)), rtol=0, atol=2e-5)
@@ -219,7 +220,8 @@ def test_ties_go_to_the_first_class(y):
     model = gce.GCEClassifier(**TINY).fit(X, y)
     k = len(model.offset_)
     one = torch.ones(1).double()
-    model.ensemble_ = ConvexEnsemble([Zero(1, k)], one, torch.zeros(1, 2), torch.zeros(k).double(), torch.ones(k))
+    zero = ConvexEnsemble([Zero(1, k)], one, torch.zeros(1, 2), torch.zeros(k).double(), torch.ones(k))
+    model._result = replace(model.result_, ensemble=zero)
     assert (
         session(model).run(None, {"X": X[:2]})[0].tolist() == model.predict(X[:2]).tolist() == [model.classes_[0]] * 2
     )
@@ -256,58 +258,6 @@ def feeds(table, text):
         else table[name].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
         for name in table
     }
-
-
-@pytest.mark.parametrize("scale", ["auto", "robust"])
-def test_a_frame_of_everything(scale):
-    train, new = frame(200, 0), frame(150, 1)
-    y = np.where(train["town"] == "Rom", 3.0, 0.0) + train["age"].fillna(20) / 10
-    model = gce.GCERegressor(**TINY, categorical_features=["zip"], scale=scale).fit(train, y)
-    new.loc[::3, "town"], new.loc[1::4, "zip"], new["floor"] = "Oslo", 77.0, pd.Categorical(RNG.integers(1, 9, 150))
-    run = session(model)
-    kinds = {each.name: (each.type, each.shape) for each in run.get_inputs()}
-    assert list(kinds) == list(train)
-    text = {name for name, (kind, _) in kinds.items() if kind == "tensor(string)"}
-    assert text == {"town", "name", "same"}
-    assert all(kinds[name] == ("tensor(double)", ["rows", 1]) for name in set(train) - text)
-    for rows in (train, new, new[:1]):
-        assert_same(model, run.run(None, feeds(rows, text)), rows)
-    # every state matters to the model, or the test above would show nothing
-    for name in ("age", "town", "floor", "zip", "vip", "debt"):
-        turned = train.assign(**{name: train[name].to_numpy()[::-1]})
-        assert not np.array_equal(model.predict(turned), model.predict(train)), name
-
-
-def test_a_frame_without_categories_is_one_input():
-    train = frame(200, 0)[["age", "member", "vip", "debt"]]
-    model = gce.GCEClassifier(**TINY).fit(train, train["member"] == train["vip"])
-    run = session(model)
-    assert [(each.name, each.shape) for each in run.get_inputs()] == [("X", ["rows", 4])]
-    assert_same(model, run.run(None, {"X": train.to_numpy(dtype=np.float64, na_value=np.nan)}), train)
-
-
-def test_an_empty_text_is_a_gap_unless_it_is_a_category():
-    for empty, same in ((None, True), ("", False)):
-        train = pd.DataFrame({"town": ["a", "b", empty] * 20, "age": X[:, 0]})
-        model = gce.GCERegressor(**TINY).fit(train, np.tile([1.0, 2.0, 5.0], 20))
-        answer = session(model).run(None, feeds(train.fillna(""), {"town"}))
-        assert_same(model, answer, train)
-        gap = train.assign(town=None)
-        assert same == np.allclose(model.predict(gap)[2::3], answer[0][2::3, 0])
-
-
-def test_a_table_of_categories_alone():
-    train = pd.DataFrame({"town": ["a", "b", "c", None] * 15, "same": "same"})
-    model = gce.GCERegressor(**TINY).fit(train, np.tile([1.0, 2.0, 5.0, 0.0], 15))
-    assert_same(model, session(model).run(None, feeds(train, set(train))), train)
-
-
-@pytest.mark.parametrize("model", [gce.GCERegressor(**TINY), gce.NNRegressor(**JOINT, validation_fraction=None)])
-def test_a_table_that_says_nothing(model):
-    train = pd.DataFrame({"same": ["same"] * 60})
-    model.fit(train, Y)
-    for rows in (train[:1], train):
-        assert_same(model, session(model).run(None, feeds(rows, {"same"})), rows)
 
 
 # The file.
@@ -367,7 +317,7 @@ def refused(model, match):
 
 def test_what_is_not_ours_is_refused():
     functions = [lambda rows: 0 * rows[:, 0], lambda rows: np.tanh(rows[:, 0])]
-    pool = gce.GCERegressor(basis=gce.Pool(functions), bound=9.0, cv=2, max_iter=3).fit(X, Y)
+    pool = gce.GCERegressor(basis=gce.bases.Pool(functions), bound=9.0, cv=2, max_iter=3).fit(X, Y)
     refused(pool, r"pool member 1\b")
     one = torch.ones(1).double()
     refused(fitted(ConvexEnsemble([Own()], one, torch.zeros(1, 2), one, one)), "Own")
@@ -409,7 +359,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 def test_whatever_text_categories_and_classes_are(levels, classes):
     classes = np.array(sorted(classes), dtype=object)
     train = pd.DataFrame({levels[0]: pd.Series(np.resize(levels, 60), dtype=object), "age": X[:, 0]})
-    if list(train).count("age") > 1 or levels[0] in OUTPUTS or inner(levels[0]):
+    if list(train).count("age") > 1 or levels[0] in OUTPUTS or is_internal_name(levels[0]):
         return
     model = gce.GCEClassifier(**{**TINY, "max_atoms": 1}).fit(train, np.resize(classes, 60))
     run = session(model).run

@@ -12,17 +12,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gce import GCERegressor, native
-from gce.basis import Neural, compiled
-from gce.basis.descent import Descent, Plateau, Schedule, batches, descend, row_orders
-from gce.basis.network import SingleNeuron, TwoLayer
+from gce import GCERegressor
+from gce._utils import parallel
+from gce._utils.random import RoundStreams
+from gce.bases import FitContext, Neural
+from gce.bases.neural import compiled
+from gce.bases.neural.descent import Descent, Plateau, Schedule, batches, descend, row_orders
+from gce.bases.neural.network import SingleNeuron, TwoLayer
+from gce.bases.objectives import Joint, Linear
 from gce.losses import Logistic
-from gce.objectives import Joint, Linear
-from gce.risk import Risk
-from gce.streams import RoundStreams
+from gce.losses.risk import Risk
 from helpers import GPU, oracle_problem
 
-kernels = native.loops()
+kernels = compiled.training_kernels()
 NEEDS_LOOPS = pytest.mark.skipif(kernels is None, reason="needs numba")
 SCHEDULE = Schedule(rate=1e-2, floor=1e-4, patience=3, last_epochs=4, max_epochs=30)
 
@@ -39,7 +41,7 @@ def by_autograd(architecture, start, objective, X, schedule, batch_size, rng):
         act = torch.relu if architecture.activation == "relu" else torch.tanh
         z = W2 @ act(W1 @ X[rows].T + b1) + b2
         unit = z.tanh() if architecture.output == "tanh" else z.clamp(-1, 1)
-        return (objective.slope[:, :, rows].reshape(unit.shape) * unit).sum()
+        return (objective.unit_gradient[:, :, rows].reshape(unit.shape) * unit).sum()
 
     def note(value):
         if plateau.update(value.detach().double().reshape(1)):
@@ -161,7 +163,7 @@ def test_a_compiled_network_that_turns_nan_is_refused(basis, caplog):
     objective.gradient[0, 30] = 0  # the first member does not see the row
     objective = Linear(objective.gradient, objective.bound)
     streams = oracle_streams(2)
-    atoms = basis.minimize(objective, X, rng=streams)
+    atoms = basis.minimize(objective, X, rng=streams, context=FitContext()).atoms
     good = torch.arange(len(X)) != 30
     out = atoms(X[good])
     assert (out[1] == 0).all()
@@ -201,7 +203,7 @@ def test_a_descent_loaded_anew_is_a_new_descent(kind, architecture):
 @pytest.mark.parametrize("batch_size", [10_000, 70])
 @pytest.mark.parametrize("kind", ["linear", "joint"])
 def test_a_recorded_epoch_is_a_launched_epoch(kind, batch_size):
-    from gce.basis.captured import Recorder
+    from gce.bases.neural.captured import Recorder
 
     architecture, device = TwoLayer(5, "relu", "hardtanh"), torch.device("cuda")
     X, objective, start = oracle_problem(architecture, 130, 3, 1, members=2)
@@ -235,7 +237,7 @@ class Waiting(Logistic):
 
 @GPU
 def test_what_cannot_be_recorded_is_launched():
-    from gce.basis.captured import Recorder
+    from gce.bases.neural.captured import Recorder
 
     architecture, device = TwoLayer(5, "relu", "hardtanh"), torch.device("cuda")
     X, _, start = oracle_problem(architecture, 130, 3, 1, members=2)
@@ -267,15 +269,15 @@ def test_without_numba_tensor_operations_train_the_same(monkeypatch):
     X = np.random.default_rng(0).normal(size=(150, 3))
     model = GCERegressor(basis="neural", max_atoms=3, random_state=0, cv=2)
     looped = model.fit(X, X[:, 0] * X[:, 1]).predict(X)
-    monkeypatch.setattr(native, "loops", lambda: None)
-    monkeypatch.setattr(native, "passes", lambda: None)
-    monkeypatch.setattr(native, "rowwise", lambda: None)
+    monkeypatch.setattr(compiled, "training_kernels", lambda: None)
+    monkeypatch.setattr(parallel, "reductions", lambda: None)
+    monkeypatch.setattr(parallel, "rowwise", lambda: None)
     np.testing.assert_allclose(model.fit(X, X[:, 0] * X[:, 1]).predict(X), looped, rtol=1e-6, atol=1e-8)
 
 
 def test_a_retry_keeps_the_precision():
     _, objective, _ = oracle_problem(TwoLayer(4, "relu", "hardtanh"), 50, 3, 1, members=2, dtype=torch.float32)
-    assert objective.select(torch.tensor([1])).slope.dtype == torch.float32
+    assert objective.select(torch.tensor([1])).unit_gradient.dtype == torch.float32
     joint = joint_objective(20).cast(torch.float32).select(torch.tensor([1]))
     assert joint.theta.dtype == torch.float32
 
@@ -286,7 +288,7 @@ def test_restarts_take_the_best_of_their_tries(shared):
     objective = Linear(objective.gradient, objective.bound, separate=not shared)
 
     def reached(basis):
-        out = basis.minimize(objective, X, rng=oracle_streams(2))(X)
+        out = basis.minimize(objective, X, rng=oracle_streams(2), context=FitContext()).atoms(X)
         return (objective.gradient * out).sum(1)
 
     once, thrice = (reached(Neural(hidden=4, shared=shared, restarts=r, max_epochs=15)) for r in (1, 3))
@@ -301,9 +303,9 @@ BITS = """
 import hashlib, sys, torch
 sys.path.insert(0, sys.argv[1])
 from helpers import oracle_problem
-from gce.basis import compiled
-from gce.basis.descent import Schedule
-from gce.basis.network import TwoLayer
+from gce.bases.neural import compiled
+from gce.bases.neural.descent import Schedule
+from gce.bases.neural.network import TwoLayer
 architecture = TwoLayer(7, "relu", "hardtanh")
 X, objective, start = oracle_problem(architecture, 130, 5, 2, members=1)
 schedule = Schedule(rate=1e-2, floor=1e-5, patience=10, last_epochs=5, max_epochs=30)

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import gce
 from gce import losses
-from gce.parameters import check_parameters, rules_of
+from gce._utils.params import check_parameters, rules_of
 
 ROWS = 16
 X = np.random.default_rng(0).normal(size=(ROWS, 2))
@@ -40,9 +40,18 @@ RIDGES = [("one", Ridge(1.0)), ("two", Ridge(2.0))]
 LINES = [("one", LogisticRegression()), ("two", LogisticRegression(C=2.0))]
 #: Classes, what they are given beside the parameter in question, and targets.
 ESTIMATORS = {
-    gce.GCERegressor: ({"basis": gce.Tree(leaves=2), "max_iter": 1, "max_atoms": 1, "cv": 2, "random_state": 0}, y),
+    gce.GCERegressor: (
+        {"basis": gce.bases.Tree(max_leaf_nodes=2), "max_iter": 1, "max_atoms": 1, "cv": 2, "random_state": 0},
+        y,
+    ),
     gce.GCEClassifier: (
-        {"basis": gce.Neural(hidden=1, max_epochs=1), "max_iter": 1, "max_atoms": 1, "cv": None, "random_state": 0},
+        {
+            "basis": gce.bases.Neural(hidden=1, max_epochs=1),
+            "max_iter": 1,
+            "max_atoms": 1,
+            "cv": None,
+            "random_state": 0,
+        },
         LABELS,
     ),
     gce.NGCERegressor: ({"n_atoms": 1, "hidden": 1, "max_epochs": 1, "patience": 0, "random_state": 0}, y),
@@ -51,24 +60,24 @@ ESTIMATORS = {
     gce.NNClassifier: ({"hidden": 1, "max_epochs": 1, "patience": 0, "random_state": 0}, LABELS),
     gce.ConvexStackingRegressor: ({"estimators": RIDGES, "cv": 2, "random_state": 0}, y),
     gce.ConvexStackingClassifier: ({"estimators": LINES, "cv": 2, "random_state": 0}, LABELS),
-    gce.GreedySelectionRegressor: ({"estimators": RIDGES, "cv": 2, "rounds": 1, "random_state": 0}, y),
-    gce.GreedySelectionClassifier: ({"estimators": LINES, "cv": 2, "rounds": 1, "random_state": 0}, LABELS),
+    gce.GreedySelectionRegressor: ({"estimators": RIDGES, "cv": 2, "max_iter": 1, "random_state": 0}, y),
+    gce.GreedySelectionClassifier: ({"estimators": LINES, "cv": 2, "max_iter": 1, "random_state": 0}, LABELS),
 }
 #: Objects, the parameter that they are, and what they are given themselves.
 OBJECTS = {
-    gce.Neural: ("basis", {"hidden": 1, "max_epochs": 1}),
-    gce.Neuron: ("basis", {"max_epochs": 1}),
-    gce.Tree: ("basis", {"leaves": 2}),
-    gce.SymmetricTree: ("basis", {"depth": 1}),
-    gce.SignTree: ("basis", {"leaves": 2}),
-    gce.Forest: ("basis", {"trees": 1}),
-    gce.Pool: ("basis", {"functions": None}),
-    gce.RegressorBasis: ("basis", {"estimator": Ridge()}),
-    gce.Union: ("basis", {"bases": [gce.Tree(leaves=2)]}),
-    gce.Boosting: ("algorithm", {}),
-    gce.Blended: ("algorithm", {}),
-    gce.Brent: ("line_search", {}),
-    gce.OpenLoop: ("line_search", {}),
+    gce.bases.Neural: ("basis", {"hidden": 1, "max_epochs": 1}),
+    gce.bases.Neuron: ("basis", {"max_epochs": 1}),
+    gce.bases.Tree: ("basis", {"max_leaf_nodes": 2}),
+    gce.bases.SymmetricTree: ("basis", {"max_depth": 1}),
+    gce.bases.SignTree: ("basis", {"max_leaf_nodes": 2}),
+    gce.bases.Forest: ("basis", {"n_estimators": 1}),
+    gce.bases.Pool: ("basis", {"functions": None}),
+    gce.bases.RegressorBasis: ("basis", {"estimator": Ridge()}),
+    gce.bases.Union: ("basis", {"bases": [gce.bases.Tree(max_leaf_nodes=2)]}),
+    gce.frank_wolfe.Boosting: ("algorithm", {}),
+    gce.frank_wolfe.Blended: ("algorithm", {}),
+    gce.frank_wolfe.Brent: ("line_search", {}),
+    gce.frank_wolfe.OpenLoop: ("line_search", {}),
     losses.Power: ("loss", {}),
     losses.PseudoHuber: ("loss", {}),
     losses.Quantile: ("loss", {}),
@@ -109,7 +118,7 @@ def test_estimators_take_a_value_or_name_the_parameter(kind):
 def test_objects_take_a_value_or_name_the_parameter(kind):
     role, own = OBJECTS[kind]
     limits = {"max_iter": 1, "max_atoms": 1, "cv": None, "random_state": 0}
-    beside = {} if role == "basis" else {"basis": gce.Tree(leaves=2)}
+    beside = {} if role == "basis" else {"basis": gce.bases.Tree(max_leaf_nodes=2)}
 
     def make(name, value):
         return gce.GCERegressor(**{**limits, **beside, role: kind(**{**own, name: value})})
@@ -134,11 +143,17 @@ def test_every_parameter_has_a_rule(kind):
         ({"n_jobs": 1.0}, "n_jobs must be an integer other than 0 or None, got 1.0"),
         ({"tol": np.array([1.0, 2.0])}, r"tol must be a number of at least 0, got array\(\[1., 2.\]\)"),
         ({"warm_start": torch.tensor([1, 2])}, r"warm_start must be True or False, got tensor\(\[1, 2\]\)"),
-        ({"basis": gce.Neural(learning_rate=None)}, "Neural: learning_rate must be positive and finite, got None"),
-        ({"basis": [gce.Tree(), gce.Neural(gain=np.nan)]}, r"Neural: gain must be in \[0, inf\) or None, got nan"),
         (
-            {"basis": gce.SymmetricTree(depth=1e300)},
-            r"SymmetricTree: depth must be an integer from 1 to 16, got 1e\+300",
+            {"basis": gce.bases.Neural(learning_rate=None)},
+            "Neural: learning_rate must be positive and finite, got None",
+        ),
+        (
+            {"basis": [gce.bases.Tree(), gce.bases.Neural(gain=np.nan)]},
+            r"Neural: gain must be in \[0, inf\) or None, got nan",
+        ),
+        (
+            {"basis": gce.bases.SymmetricTree(max_depth=1e300)},
+            r"SymmetricTree: max_depth must be an integer from 1 to 16, got 1e\+300",
         ),
         ({"loss": losses.Power(q=1e300)}, r"Power: q must be in \[1, 100\], got 1e\+300"),
         ({"scoring": "roc_auc"}, "scoring='roc_auc' needs probabilities or scores of classes"),
@@ -156,7 +171,7 @@ def test_a_wrong_parameter_is_told_before_the_rows_are_looked_at():
 
 
 def test_a_users_own_parameters_have_no_rules():
-    class Own(gce.Neural):
+    class Own(gce.bases.Neural):
         def __init__(self, size="large"):
             super().__init__()
             self.size = size
@@ -177,9 +192,10 @@ def test_an_unknown_parameter_is_told_of_the_class_that_was_called(kind):
     [
         (
             "basis__hidden",
-            r"basis__hidden cannot be set, because basis='auto' is a name.*basis=gce.Neural\(hidden=...\)",
+            r"basis__hidden cannot be set, because basis='auto' is a name.*basis=gce.bases.Neural\(hidden=...\)",
         ),
-        ("basis__leaves", r"basis=gce.Tree\(leaves=...\)"),
+        ("basis__max_leaf_nodes", r"basis=gce.bases.Tree\(max_leaf_nodes=...\)"),
+        ("algorithm__learning_rate", r"algorithm=gce.frank_wolfe.Boosting\(learning_rate=...\)"),
         ("loss__quantile", r"loss=gce.losses.Quantile\(quantile=...\)"),
         ("basis__nothing", "is a name: give an object$"),
     ],
@@ -188,7 +204,7 @@ def test_a_parameter_of_an_object_needs_the_object(key, words):
     model = gce.GCERegressor()
     with pytest.raises(ValueError, match=words):
         model.set_params(**{key: 3})
-    model.set_params(basis=gce.Neural(), basis__hidden=3)
+    model.set_params(basis=gce.bases.Neural(), basis__hidden=3)
     assert model.basis.hidden == 3
 
 
@@ -203,4 +219,6 @@ def test_a_scorer_that_cannot_judge_a_constant_may_judge_rounds():
     model = gce.GCERegressor(
         scoring="neg_mean_poisson_deviance", offset=0.0, basis="tree", algorithm="boosting", cv=None, max_iter=5
     )
-    assert model.fit(X, np.exp(0.1 * X[:, 0]) + 3).n_iter_ > 0
+    scores = [entry["validation"] for entry in model.fit(X, np.exp(0.1 * X[:, 0]) + 3).history_]
+    assert np.isfinite(scores).all()
+    assert scores[-1] < scores[0]

@@ -1,5 +1,7 @@
 """Displays: what is drawn are the model's own numbers."""
 
+import doctest
+import subprocess
 import sys
 
 import matplotlib as mpl
@@ -8,7 +10,7 @@ import pytest
 from sklearn.metrics import mean_absolute_error
 
 import gce
-from gce.plotting import (
+from gce.inspection.plotting import (
     StagedErrorDisplay,
     TrainingDisplay,
     WeightsDisplay,
@@ -23,7 +25,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))
 NUMBERS = X[:, 0] + 0.3 * RNG.normal(size=90)
 CLASSES = np.array(["a", "b", "c"])[np.digitize(NUMBERS, [-0.5, 0.5])]
-TINY = {"max_atoms": 6, "cv": 2, "basis": gce.Neural(hidden=5, max_epochs=30), "random_state": 0}
+TINY = {"max_atoms": 6, "cv": 2, "basis": gce.bases.Neural(hidden=5, max_epochs=30), "random_state": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +66,7 @@ def test_training_is_the_history(regressor):
         np.testing.assert_array_equal(line.get_ydata(), column(regressor, name))
     assert shown.figure_ is shown.ax_.figure
     assert shown.ax_validation_ is shown.ax_
-    np.testing.assert_array_equal(shown.course.best, [regressor._fit.stopping.best_round[m] for m in range(2)])
+    np.testing.assert_array_equal(shown.curves.best, [regressor.result_.families[0].best_round])
     assert "lower estimate" in shown.gap_.get_label()
 
 
@@ -72,14 +74,14 @@ def test_training_of_epochs_has_no_gap(jointly):
     shown = TrainingDisplay.from_estimator(jointly)
     assert shown.gap_ is None
     assert shown.ax_.get_xlabel() == "epoch"
-    assert int(shown.course.best[0]) == 1 + int(np.argmin(column(jointly, "validation")))
+    assert shown.curves.best.tolist() == [[1 + int(np.argmin(column(jointly, "validation")))]]
 
 
 def test_training_without_held_out_rows_draws_no_validation():
     model = gce.GCERegressor(**TINY | {"cv": None, "validation_fraction": None}).fit(X, NUMBERS)
     shown = TrainingDisplay.from_estimator(model)
     assert shown.validation_ is None
-    np.testing.assert_array_equal(shown.course.best, [model.n_iter_])
+    np.testing.assert_array_equal(shown.curves.best, [[model.n_iter_]])
 
 
 def test_a_scorer_has_an_axis_of_its_own():
@@ -90,7 +92,7 @@ def test_a_scorer_has_an_axis_of_its_own():
 
 
 def test_a_pools_gap_is_a_certificate_and_its_scale_logarithmic():
-    pool = gce.Pool([lambda X: np.tanh(X[:, 0]), lambda X: -np.tanh(X[:, 0]), lambda X: np.tanh(X[:, 1])])
+    pool = gce.bases.Pool([lambda X: np.tanh(X[:, 0]), lambda X: -np.tanh(X[:, 0]), lambda X: np.tanh(X[:, 1])])
     model = gce.GCERegressor(basis=pool, bound=5.0, cv=None, random_state=0, max_iter=30).fit(X, np.tanh(X[:, 0]))
     shown = TrainingDisplay.from_estimator(model)
     assert shown.gap_.get_label() == "duality gap"
@@ -141,7 +143,7 @@ def test_displays_share_the_axes_they_are_given(regressor):
 
 
 def test_stages_of_a_model_trained_at_once_are_refused(jointly):
-    with pytest.raises(ValueError, match="this NGCERegressor has no rounds to look back on"):
+    with pytest.raises(ValueError, match="this NGCERegressor has no rounds to plot"):
         StagedErrorDisplay.from_estimator(jointly, X, NUMBERS)
 
 
@@ -166,9 +168,9 @@ def test_residuals_of_a_chosen_output():
 
 
 def test_displays_for_the_other_task_are_refused(regressor, classifier):
-    with pytest.raises(ValueError, match="got a GCERegressor"):
+    with pytest.raises(ValueError, match="got GCERegressor"):
         calibration_display(regressor, X, NUMBERS)
-    with pytest.raises(ValueError, match="got a GCEClassifier"):
+    with pytest.raises(ValueError, match="got GCEClassifier"):
         residual_display(classifier, X, CLASSES)
 
 
@@ -176,3 +178,25 @@ def test_without_matplotlib_the_extra_is_named(regressor, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"greedy-convex-ensemble\[plot\]"):
         TrainingDisplay.from_estimator(regressor)
+
+
+LIGHT = """
+import doctest
+import subprocess
+import sys
+import gce.inspection, gce.theory
+heavy = [name for name in sys.modules if name.startswith(("gce.inspection.report", "gce.estimators", "matplotlib"))]
+assert not heavy, heavy
+"""
+
+
+def test_imports_load_neither_the_report_nor_matplotlib():
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", gce.inspection.__all__)
+def test_examples_of_public_names(name):
+    (found, *_) = doctest.DocTestFinder(recurse=False).find(getattr(gce.inspection, name), globs={})
+    assert found.examples
+    assert doctest.DocTestRunner().run(found).failed == 0

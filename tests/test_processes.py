@@ -8,8 +8,9 @@ import threading
 import numpy as np
 import pytest
 
-from gce import GCERegressor, native
-from gce.trees import growing
+from gce import GCERegressor
+from gce._utils import parallel
+from gce.bases.trees import grower
 
 forks = pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 
@@ -19,7 +20,8 @@ import numpy as np
 import torch
 
 torch.set_num_threads(2)
-from gce import GCERegressor, load, native
+from gce import GCERegressor, load
+from gce._utils import parallel
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 5))
@@ -79,12 +81,12 @@ with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as p
 """
 
 OLD_OPENMP = """
-native._fork._pause = None
+parallel._fork._pause = None
 model = fitted()
 
 def child():
-    assert (torch.get_num_threads(), native.threads()) == (1, 2)
-    with native.torch_threads(2), native.together():
+    assert (torch.get_num_threads(), parallel.threads()) == (1, 2)
+    with parallel.torch_threads(2), parallel.together():
         assert torch.get_num_threads() == 1
     assert np.array_equal(fitted(2).predict(X), model.predict(X))
     forked(lambda: fitted(2))
@@ -125,15 +127,15 @@ def test_no_number_of_jobs_is_too_large_to_be_survived(tmp_path):
 
 
 def test_jobs_are_bounded_and_small_numbers_kept():
-    with native.limited(10**30):
-        assert native.threads() == native.MOST_THREADS >= 64
-    assert [native.bounded(n_jobs) for n_jobs in (None, -1, 1, 64)] == [None, -1, 1, 64]
+    with parallel.limited(10**30):
+        assert parallel.threads() == parallel.MOST_THREADS >= 64
+    assert [parallel.bounded(n_jobs) for n_jobs in (None, -1, 1, 64)] == [None, -1, 1, 64]
 
 
 def test_one_pool_serves_every_number_of_threads():
     before = {thread for thread in threading.enumerate() if thread.name.startswith("gce")}
     for threads in (40, *range(2, 40)):
-        with native.workers(threads) as run:
+        with parallel.workers(threads) as run:
             assert run([lambda i=i: i for i in range(threads)]) == list(range(threads))
     after = {thread for thread in threading.enumerate() if thread.name.startswith("gce")}
     assert len(after - before) <= 40
@@ -153,7 +155,7 @@ def test_a_large_pool_runs_no_more_tasks_at_once_than_asked_for():
 
     for threads in (8, 2):
         most = 0
-        with native.workers(threads) as run:
+        with parallel.workers(threads) as run:
             assert run([lambda i=i: task(i) for i in range(40)]) == list(range(40))
         assert most <= threads
 
@@ -164,7 +166,7 @@ def test_after_an_error_no_task_is_begun():
     def failing():
         raise KeyError("one")
 
-    with native.workers(2) as run:
+    with parallel.workers(2) as run:
         with pytest.raises(KeyError, match="one"):
             run([failing] * 2 + [lambda: begun.append(1)] * 100)
         assert begun == []
@@ -178,11 +180,11 @@ def test_an_interruption_of_a_loop_is_a_keyboard_interrupt():
     codes, rows = rng.integers(256, size=(d, n)).astype(np.uint8), np.arange(n, dtype=np.uint32)
     D, H, leaf = rng.normal(size=(n, 1)), np.ones((n, 1)), np.empty(n, np.int32)
     asked = codes, rows, D, H, 0, np.arange(d), np.full(d, 256), 1.0, 1.0, leaf, 64, 10
-    assert len(growing.grow(*asked)) == 4
+    assert len(grower.grow(*asked)) == 4
 
     def grow_on():
         while True:
-            growing.grow(*asked)
+            grower.grow(*asked)
 
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:

@@ -8,10 +8,11 @@ import pytest
 import torch
 from rich.console import Console
 
-from gce import GCERegressor, Neural
-from gce.algorithms import Step
-from gce.callbacks import TimeLimit, Turn
-from gce.progress import Progress, Remaining, describe, span
+from gce import GCERegressor
+from gce.bases import Neural
+from gce.frank_wolfe.step import Step
+from gce.training.callbacks import FamilyTurn, TimeLimit
+from gce.training.progress import ProgressBar, RemainingEstimate, describe_step, format_duration
 
 
 def step(t, seconds, calls=None):
@@ -21,13 +22,13 @@ def step(t, seconds, calls=None):
 
 
 def test_no_seconds_are_promised_before_a_pace_is_known():
-    remaining = Remaining(100, 50)
+    remaining = RemainingEstimate(100, 50)
     assert remaining.seconds(step(1, 20.0)) is None
     assert remaining.seconds(step(2, 21.0)) == pytest.approx(48 * 1.0)  # the first round, which compiles, is no measure
 
 
 def test_the_slower_of_two_paces_counts():
-    slowing, quickening = Remaining(100, np.inf), Remaining(100, np.inf)
+    slowing, quickening = RemainingEstimate(100, np.inf), RemainingEstimate(100, np.inf)
     for t in range(1, 21):
         slower = slowing.seconds(step(t, float(t**2)))
         quicker = quickening.seconds(step(t, float(np.sqrt(t))))
@@ -36,10 +37,10 @@ def test_the_slower_of_two_paces_counts():
 
 
 def test_the_clock_is_a_limit_too():
-    remaining = Remaining(10**6, np.inf, TimeLimit(5.0))
+    remaining = RemainingEstimate(10**6, np.inf, TimeLimit(5.0))
     assert 0 < remaining.seconds(step(1, 1.0)) <= 5
     assert 0 < remaining.seconds(step(2, 2.0)) <= 5
-    assert Remaining(10, 10, TimeLimit(0.0)).seconds(step(1, 1.0)) == 0
+    assert RemainingEstimate(10, 10, TimeLimit(0.0)).seconds(step(1, 1.0)) == 0
 
 
 @pytest.mark.parametrize(
@@ -53,25 +54,25 @@ def test_the_clock_is_a_limit_too():
     ],
 )
 def test_rounds_left(max_iter, max_calls, t, calls, left):
-    assert Remaining(max_iter, max_calls).rounds(step(t, 1.0, calls)) == left
+    assert RemainingEstimate(max_iter, max_calls).rounds(step(t, 1.0, calls)) == left
 
 
 def test_spans_are_rounded_up():
-    assert [span(s) for s in (0, 0.2, 59.5, 760, 11100)] == ["0:00", "0:01", "1:00", "12:40", "3:05:00"]
+    assert [format_duration(s) for s in (0, 0.2, 59.5, 760, 11100)] == ["0:00", "0:01", "1:00", "12:40", "3:05:00"]
 
 
 def test_a_line_of_the_log_names_the_round():
-    assert describe(step(3, 1.0)) == "round 3  validation 0.1234  risk 0.1234  gap >= 0.123  members 2"
-    placed = Turn("tree", 40, 5.0, 100, 100).place(step(3, 1.0))
-    assert describe(placed).startswith("tree round 3 (43 in all)  validation")
+    assert describe_step(step(3, 1.0)) == "round 3  validation 0.1234  risk 0.1234  gap >= 0.123  members 2"
+    placed = FamilyTurn("tree", 40, 5.0, 100, 100).renumber(step(3, 1.0))
+    assert describe_step(placed).startswith("tree round 3 (43 in all)  validation")
     assert (placed.t, placed.own_t, placed.seconds) == (43, 3, 6.0)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_bar_stays_on_one_line(monkeypatch, width):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with Progress({"neural": 100}) as bar:
-        bar.begin(Turn(None, 0, 0.0, 1000, 100))
+    with ProgressBar({"neural": 100}) as bar:
+        bar.begin_family(FamilyTurn(None, 0, 0.0, 1000, 100))
         for t in range(1, 4):
             assert not bar(step(t, float(t)))
         console = Console(file=io.StringIO(), width=width)

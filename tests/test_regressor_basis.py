@@ -18,12 +18,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from gce import GCEClassifier, GCERegressor, RegressorBasis
-from gce.algorithms import ALGORITHMS
-from gce.basis.regressor import _repeated, best_step
-from gce.objectives import Joint, Linear, Quadratic
-from gce.risk import Risk
-from gce.streams import Streams
+from gce import GCEClassifier, GCERegressor
+from gce._utils.random import Streams
+from gce.bases import FitContext, RegressorBasis
+from gce.bases.objectives import Joint, Linear, Quadratic
+from gce.bases.regressor import _repeated, best_step
+from gce.frank_wolfe.algorithms import ALGORITHMS
+from gce.losses.risk import Risk
 from helpers import LOSSES, outputs_of, targets
 
 
@@ -86,13 +87,13 @@ def streams(members, t=1):
 def test_clones_are_fitted_to_the_minimum_of_the_quadratic(name, noted):
     X, risk, pred, bound = problem(LOSSES[name])
     objective = Quadratic(risk, pred, risk.gradient(pred), bound)
-    RegressorBasis(Noted()).minimize(objective, X, rng=streams(2))
+    RegressorBasis(Noted()).minimize(objective, X, rng=streams(2), context=FitContext())
     k, count = outputs_of(LOSSES[name]), risk.weight.gt(0).sum(1)
     assert len(noted) == 2 * k
     for call, (_, rows, y, weight) in enumerate(noted):
         m, j = divmod(call, k)
         used = risk.weight[m] > 0
-        D, H = objective.model.slope[m, used, j], objective.model.bend[m, used, j]
+        D, H = objective.model.gradient[m, used, j], objective.model.hessian[m, used, j]
         assert len(rows) == count[m]
         assert np.array_equal(rows, X[:15][used])
         np.testing.assert_allclose(weight * y, -D / (H.sum() * risk.unit[m]), rtol=1e-12)
@@ -101,7 +102,9 @@ def test_clones_are_fitted_to_the_minimum_of_the_quadratic(name, noted):
 
 def test_weights_are_in_units_of_a_row(noted):
     X, risk, pred, bound = problem(LOSSES["squared"])
-    RegressorBasis(Noted()).minimize(Linear(risk.gradient(pred), bound, risk=risk), X, rng=streams(2))
+    RegressorBasis(Noted()).minimize(
+        Linear(risk.gradient(pred), bound, risk=risk), X, rng=streams(2), context=FitContext()
+    )
     given = risk.weight * risk.count[:, None]
     for m, (*_, weight) in enumerate(noted):
         np.testing.assert_allclose(weight, given[m][given[m] > 0], rtol=1e-12)
@@ -110,7 +113,7 @@ def test_weights_are_in_units_of_a_row(noted):
 def test_the_conclusions_own_case_is_a_fit_to_what_is_left(noted):
     """Nonlinear greedy, squared error, step ``a``: a fit to ``(y - (1-a) f) / a``."""
     X, risk, pred, bound = problem(LOSSES["squared"])
-    RegressorBasis(Noted()).minimize(Joint(risk, pred, bound, start=0.25), X, rng=streams(2))
+    RegressorBasis(Noted()).minimize(Joint(risk, pred, bound, start=0.25), X, rng=streams(2), context=FitContext())
     for m, (_, _, y, _) in enumerate(noted):
         wanted = (risk.y[:, 0] - 0.75 * pred[m, :, 0]) / 0.25
         np.testing.assert_allclose(y, wanted[risk.weight[m] > 0], rtol=1e-12)
@@ -120,12 +123,12 @@ def test_several_outputs_at_once_where_rows_weigh_the_same_in_all(noted):
     X, risk, pred, bound = problem(LOSSES["cross_entropy"])
     D = risk.gradient(pred)
     together = RegressorBasis(NotedTogether())
-    one = together.minimize(Linear(D, bound, risk=risk), X, rng=streams(2))
+    one = together.minimize(Linear(D, bound, risk=risk), X, rng=streams(2), context=FitContext()).atoms
     assert [np.shape(y)[1:] for _, _, y, _ in noted] == [(3,), (3,)]
-    apart = RegressorBasis(Noted()).minimize(Linear(D, bound, risk=risk), X, rng=streams(2))
+    apart = RegressorBasis(Noted()).minimize(Linear(D, bound, risk=risk), X, rng=streams(2), context=FitContext()).atoms
     assert len(noted) == 2 + 6
     torch.testing.assert_close(one(X), apart(X))
-    together.minimize(Quadratic(risk, pred, D, bound), X, rng=streams(2))
+    together.minimize(Quadratic(risk, pred, D, bound), X, rng=streams(2), context=FitContext())
     assert len(noted) == 8 + 6  # curvatures differ from class to class
 
 
@@ -133,7 +136,7 @@ def test_random_states_are_drawn_for_each_clone(noted):
     X, risk, pred, bound = problem(LOSSES["cross_entropy"])
     objective, basis = Linear(risk.gradient(pred), bound, risk=risk), RegressorBasis(Noted(inner=Noted()))
     for _ in range(2):
-        basis.minimize(objective, X, rng=streams(2))
+        basis.minimize(objective, X, rng=streams(2), context=FitContext())
     drawn = [(one.random_state, one.inner.random_state) for one, *_ in noted]
     assert drawn[:6] == drawn[6:]
     assert len({seed for pair in drawn for seed in pair}) == 12
@@ -145,15 +148,15 @@ def test_random_states_are_drawn_for_each_clone(noted):
 def test_atoms_keep_to_the_bound_and_the_farthest_reaches_it(seed, estimator):
     X, risk, pred, bound = problem(LOSSES["squared"], seed)
     objective = Linear(risk.gradient(pred), bound, risk=risk)
-    atoms = RegressorBasis(estimator).minimize(objective, X, rng=streams(2))
-    outs, far = atoms(X), atoms(100 * X + 1)
+    proposal = RegressorBasis(estimator).minimize(objective, X, rng=streams(2), context=FitContext())
+    outs, far = proposal.outputs, proposal.atoms(100 * X + 1)
     assert outs.abs().max() <= 2
     assert far.abs().max() <= 2
-    torch.testing.assert_close(outs, atoms(X.clone()))
+    torch.testing.assert_close(outs, proposal.atoms(X))
     for m, own in enumerate(outs[:, :15]):
         torch.testing.assert_close(own[risk.weight[m] > 0].abs().max(), torch.tensor(2.0, dtype=torch.float64))
     # the quadratic along the atom is least at its length
-    D, H, best = objective.model.slope, objective.model.bend, atoms.length
+    D, H, best = objective.model.gradient, objective.model.hessian, proposal.step_length
     below, at, above = (
         (size[:, None, None] * outs[:, :15] * (D + H * size[:, None, None] * outs[:, :15] / 2)).sum((1, 2))
         for size in (0.9 * best, best, 1.1 * best)
@@ -165,25 +168,26 @@ def test_atoms_keep_to_the_bound_and_the_farthest_reaches_it(seed, estimator):
 def test_clipped_atoms_keep_their_own_length():
     X, risk, pred, bound = problem(LOSSES["squared"])
     objective = Linear(risk.gradient(pred), 5 * bound, risk=risk)
-    raw = RegressorBasis(LinearRegression(), "clip").minimize(objective, X, rng=streams(2))
-    assert raw.factor.tolist() == [1.0, 1.0]
-    assert raw(X[:15]).abs().max() < 10
+    raw = RegressorBasis(LinearRegression(), "clip").minimize(objective, X, rng=streams(2), context=FitContext())
+    assert raw.atoms.factor.tolist() == [1.0, 1.0]
+    assert raw.atoms(X[:15]).abs().max() < 10
     # a least-squares fit is the best of its own line
-    torch.testing.assert_close(raw.length, torch.ones(2, dtype=torch.float64))
+    torch.testing.assert_close(raw.step_length, torch.ones(2, dtype=torch.float64))
 
 
 def test_an_atom_without_a_slope_is_zero_and_no_step_is_taken():
     X, risk, pred, bound = problem(LOSSES["squared"])
-    atoms = RegressorBasis(LinearRegression()).minimize(Linear(0 * pred, bound, risk=risk), X, rng=streams(2))
-    assert not atoms(X).any()
-    assert not atoms.length.any()
+    objective = Linear(0 * pred, bound, risk=risk)
+    proposal = RegressorBasis(LinearRegression()).minimize(objective, X, rng=streams(2), context=FitContext())
+    assert not proposal.outputs.any()
+    assert not proposal.step_length.any()
 
 
 def test_a_step_upwards_is_not_taken():
     _, risk, pred, bound = problem(LOSSES["squared"])
     model = Linear(risk.gradient(pred), bound, risk=risk).model
-    assert best_step(model, model.slope).tolist() == [0.0, 0.0]
-    assert (best_step(model, -model.slope) > 0).all()
+    assert best_step(model, model.gradient).tolist() == [0.0, 0.0]
+    assert (best_step(model, -model.gradient) > 0).all()
 
 
 @settings(max_examples=50, deadline=None)
@@ -249,7 +253,7 @@ def test_boosting_equals_plain_gradient_boosting(table):
         validation_fraction=None,
         random_state=0,
     ).fit(X, y)
-    rows, plain = model._rows(X).numpy(), np.full(40, y.mean())
+    rows, plain = model.encode_rows(X).numpy(), np.full(40, y.mean())
     for _ in range(12):
         tree = DecisionTreeRegressor(max_depth=2, random_state=0).fit(rows, y - plain)
         plain += 0.1 * tree.predict(rows)
@@ -292,19 +296,18 @@ def test_kept_by_joblib_and_by_nothing_else(table, tmp_path):
     assert np.array_equal(joblib.load(file).predict(X), model.predict(X))
     with pytest.raises(ValueError, match="a fitted DecisionTreeRegressor is not gce's own and cannot go into a model"):
         model.save(tmp_path / "model.gce")
-    with pytest.raises(ValueError, match="a fitted DecisionTreeRegressor is not gce's own and cannot be written as"):
+    with pytest.raises(ValueError, match="a fitted DecisionTreeRegressor is not part of gce and cannot be exported to"):
         model.to_onnx(tmp_path / "model.onnx")
     with pytest.raises(ValueError, match="a fitted DecisionTreeRegressor is not gce's own and cannot go into a check"):
         GCERegressor(**given).fit(X, y, checkpoint=tmp_path / "rounds")
 
 
-def test_no_rows_are_pickled():
+def test_a_fit_leaves_no_state_in_its_basis():
     X, risk, pred, bound = problem(LOSSES["squared"])
     basis = RegressorBasis(LinearRegression())
-    atoms = basis.minimize(Linear(risk.gradient(pred), bound, risk=risk), X, rng=streams(2))
-    assert pickle.loads(pickle.dumps(atoms)).known is None
-    assert not hasattr(pickle.loads(pickle.dumps(basis)), "_last")
-    assert atoms.known is not None
+    atoms = basis.minimize(Linear(risk.gradient(pred), bound, risk=risk), X, rng=streams(2), context=FitContext()).atoms
+    assert vars(basis).keys() == basis.get_params(deep=False).keys()
+    assert pickle.loads(pickle.dumps(atoms))(X).equal(atoms(X))
 
 
 def test_no_rows_give_no_outputs(table):
@@ -347,5 +350,5 @@ def test_many_sparse_rows_and_signs_are_refused(table):
     basis = RegressorBasis(Ridge())
     with pytest.raises(ValueError, match="takes dense rows, got sparse ones"):
         GCERegressor(basis=basis, random_state=0).fit(csr_array((600, 1000)), np.arange(600.0))
-    with pytest.raises(ValueError, match="RegressorBasis cannot be kept monotone"):
+    with pytest.raises(ValueError, match="RegressorBasis does not support monotonic_cst"):
         GCERegressor(basis=basis, monotonic_cst=[1, 0, 0], random_state=0).fit(X, y)

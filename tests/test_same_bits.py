@@ -8,14 +8,16 @@ import scipy.sparse as sp
 import torch
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from gce import GCEClassifier, links, native
-from gce.basis import Networks
-from gce.basis.network import SingleNeuron, TwoLayer
-from gce.rows import SparseRows
-from gce.table import Standardizer
+from gce import GCEClassifier
+from gce._utils import parallel
+from gce.bases import Networks
+from gce.bases.neural.network import SingleNeuron, TwoLayer
+from gce.losses import links
+from gce.preprocessing import Standardizer
+from gce.preprocessing.sparse import SparseRows
 from helpers import oracle_problem
 
-pytestmark = pytest.mark.skipif(native.rowwise() is None, reason="promised where numba is")
+pytestmark = pytest.mark.skipif(parallel.rowwise() is None, reason="promised where numba is")
 
 NETWORKS = {
     "5-relu-hardtanh": TwoLayer(5, "relu", "hardtanh"),
@@ -136,12 +138,12 @@ def test_scaling(monkeypatch):
         np.testing.assert_array_equal(scaling.transform(X[rows]), whole[rows])
     np.testing.assert_array_equal(scaling.transform(np.asfortranarray(X)), whole)
     np.testing.assert_array_equal(scaling.transform(np.repeat(X, 2, 0)[::2]), whole)
-    sparse = scaling.transform_sparse(SparseRows.of(X))
+    sparse = scaling.transform_sparse(SparseRows.from_matrix(X))
     for rows in (slice(0, 1), slice(3, 13), slice(699, 700)):
         np.testing.assert_array_equal(
-            scaling.transform_sparse(SparseRows.of(X[rows])).toarray(), sparse[rows].toarray()
+            scaling.transform_sparse(SparseRows.from_matrix(X[rows])).toarray(), sparse[rows].toarray()
         )
-    monkeypatch.setattr(native, "rowwise", lambda: None)
+    monkeypatch.setattr(parallel, "rowwise", lambda: None)
     np.testing.assert_array_equal(scaling.transform(X), whole)
 
 

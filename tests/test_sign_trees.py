@@ -6,9 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gce import GCEClassifier, GCERegressor, SignTree
-from gce.objectives import Joint, Linear
-from gce.streams import Streams
+from gce import GCEClassifier, GCERegressor
+from gce._utils.random import Streams
+from gce.bases import FitContext, SignTree
+from gce.bases.objectives import Joint, Linear
 from helpers import LOSSES, PoolProblem
 
 
@@ -51,7 +52,11 @@ def test_growth_equals_brute_force(seed, leaves, depth, least):
     X = rng.integers(0, 5, (14, 3)).astype(float)
     D = rng.normal(size=(14, 1))
     objective = Linear(torch.from_numpy(D)[None], torch.tensor([3.0], dtype=torch.float64))
-    atoms = SignTree(leaves, depth, least).minimize(objective, torch.from_numpy(X), rng=streams(1))
+    atoms = (
+        SignTree(leaves, depth, least)
+        .minimize(objective, torch.from_numpy(X), rng=streams(1), context=FitContext())
+        .atoms
+    )
     wanted = by_brute_force(X, D[:, 0], leaves, depth, least)
     assert np.array_equal(atoms(torch.from_numpy(X))[0, :, 0].numpy(), 3 * wanted)
 
@@ -62,18 +67,29 @@ def test_leaves_are_the_best_for_their_partition(seed, leaves):
     rng = np.random.default_rng(seed)
     X, D = torch.from_numpy(rng.normal(size=(30, 2))), torch.from_numpy(rng.normal(size=(2, 30, 2)))
     bound = torch.tensor([2.0, 0.5], dtype=torch.float64)
-    atoms = SignTree(leaves, least=1).minimize(Linear(D, bound), X, rng=streams(2))
+    atoms = (
+        SignTree(leaves, min_samples_leaf=1).minimize(Linear(D, bound), X, rng=streams(2), context=FitContext()).atoms
+    )
     out = atoms(X)
     assert (out.abs() == bound).all()
     # no leaf can be turned to advantage, and more leaves are never worse
     assert ((D * out).sum(1) <= 1e-12).all()
-    more = SignTree(leaves + 3, least=1).minimize(Linear(D, bound), X, rng=streams(2))
+    more = (
+        SignTree(leaves + 3, min_samples_leaf=1)
+        .minimize(Linear(D, bound), X, rng=streams(2), context=FitContext())
+        .atoms
+    )
     assert ((D * more(X)).sum(1) <= (D * out).sum(1) + 1e-9).all()
 
 
 def of_three(slopes):
     X, D = torch.arange(3.0, dtype=torch.float64)[:, None], torch.tensor(slopes, dtype=torch.float64)[None, :, None]
-    return SignTree(least=1).minimize(Linear(D, torch.ones(1, dtype=torch.float64)), X, rng=streams(1))(X).flatten()
+    return (
+        SignTree(min_samples_leaf=1)
+        .minimize(Linear(D, torch.ones(1, dtype=torch.float64)), X, rng=streams(1), context=FitContext())
+        .atoms(X)
+        .flatten()
+    )
 
 
 def test_greedy_growth_stops_before_the_oracle():
@@ -86,8 +102,12 @@ def test_a_cut_whose_sides_agree_is_worth_nothing():
     """Least squares would cut the step at 10; the linear objective sees one sign and leaves it alone."""
     X = torch.arange(20.0, dtype=torch.float64)[:, None]
     D = torch.where(X < 10, -1.0, -5.0)[None]
-    atoms = SignTree(least=1).minimize(Linear(D, torch.ones(1, dtype=torch.float64)), X, rng=streams(1))
-    assert atoms.grove.size.tolist() == [1]
+    atoms = (
+        SignTree(min_samples_leaf=1)
+        .minimize(Linear(D, torch.ones(1, dtype=torch.float64)), X, rng=streams(1), context=FitContext())
+        .atoms
+    )
+    assert atoms.trees.size.tolist() == [1]
     assert (atoms(X) == 1).all()
 
 
@@ -95,7 +115,13 @@ def test_least_counts_weighted_rows_as_repeated_ones():
     rng = np.random.default_rng(3)
     X, y, weight = rng.normal(size=(40, 2)), rng.normal(size=40), rng.integers(1, 4, 40)
     rows = np.repeat(np.arange(40), weight)
-    given = {"basis": SignTree(6, least=5), "max_atoms": 8, "cv": None, "validation_fraction": None, "random_state": 0}
+    given = {
+        "basis": SignTree(6, min_samples_leaf=5),
+        "max_atoms": 8,
+        "cv": None,
+        "validation_fraction": None,
+        "random_state": 0,
+    }
     one, two = GCERegressor(**given).fit(X, y, weight), GCERegressor(**given).fit(X[rows], y[rows])
     np.testing.assert_allclose(one.predict(X), two.predict(X), rtol=1e-8)
 
@@ -105,7 +131,7 @@ def test_ensembles_of_sign_trees_learn(algorithm):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(80, 3))
     y = np.sin(2 * X[:, 0]) + (X[:, 1] > 0)
-    given = {"basis": SignTree(8, least=3), "algorithm": algorithm, "max_atoms": 15, "random_state": 0}
+    given = {"basis": SignTree(8, min_samples_leaf=3), "algorithm": algorithm, "max_atoms": 15, "random_state": 0}
     model = GCERegressor(**given).fit(X, y)
     assert np.mean((model.predict(X) - y) ** 2) < 0.5 * y.var()
     assert GCEClassifier(**given).fit(X, y > 0.5).score(X, y > 0.5) > 0.85
@@ -115,16 +141,18 @@ def test_ensembles_of_sign_trees_learn(algorithm):
 def test_an_atom_never_points_uphill(loss):
     problem = PoolProblem(0, LOSSES[loss])
     D = problem.risk.gradient(problem.active.train_pred)
-    atoms = SignTree(4, least=1).minimize(Linear(D, problem.bound, risk=problem.risk), problem.X, rng=streams(2))
-    assert ((D * atoms(problem.X)[:, :12]).sum((1, 2)) <= 0).all()
-    assert (atoms.length >= 0).all()
+    proposal = SignTree(4, min_samples_leaf=1).minimize(
+        Linear(D, problem.bound, risk=problem.risk), problem.X, rng=streams(2), context=FitContext()
+    )
+    assert ((D * proposal.outputs[:, :12]).sum((1, 2)) <= 0).all()
+    assert (proposal.step_length >= 0).all()
 
 
 def test_other_objectives_and_bad_parameters_are_refused():
     problem = PoolProblem(0)
     joint = Joint(problem.risk, problem.active.train_pred, problem.bound, start=0.5)
-    with pytest.raises(ValueError, match="minimises a linear objective"):
-        SignTree().minimize(joint, problem.X, rng=streams(2))
-    for bad in ({"leaves": 1}, {"depth": 0}, {"least": -1}):
+    with pytest.raises(ValueError, match="minimises linear objectives"):
+        SignTree().minimize(joint, problem.X, rng=streams(2), context=FitContext())
+    for bad in ({"max_leaf_nodes": 1}, {"max_depth": 0}, {"min_samples_leaf": -1}):
         with pytest.raises(ValueError, match=f"{next(iter(bad))} must be"):
-            SignTree(**bad).minimize(joint, problem.X, rng=streams(2))
+            SignTree(**bad).minimize(joint, problem.X, rng=streams(2), context=FitContext())

@@ -2,10 +2,17 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gce import GCEClassifier, GCERegressor, Neural, NGCEClassifier, NGCERegressor, NNClassifier, NNRegressor
-from gce.algorithms import ALGORITHMS
+from gce import GCEClassifier, GCERegressor, NGCEClassifier, NGCERegressor, NNClassifier, NNRegressor
+from gce.bases import Neural
+from gce.frank_wolfe import Boosting
+from gce.frank_wolfe.algorithms import ALGORITHMS
 
-TINY = {"basis": Neural(hidden=4, max_epochs=40), "cv": 2}
+TINY = {"basis": Neural(hidden=4, max_epochs=40), "cv": 2, "max_atoms": 8}
+#: Longer steps need fewer rounds, and networks that are trained with their weight take longer.
+OTHERS = {
+    "boosting": {"algorithm": Boosting(learning_rate=0.3), "basis": Neural(hidden=4, max_epochs=30), "max_atoms": 12},
+    "nonlinear": {"basis": Neural(hidden=4, max_epochs=25), "max_atoms": 4},
+}
 
 
 def models():
@@ -15,8 +22,7 @@ def models():
         for basis in ("neural", "tree", "symmetric", "forest"):
             yield kind(basis=basis, max_iter=20, cv=2)
         for algorithm in ALGORITHMS:
-            # short steps are many
-            yield kind(algorithm=algorithm, **TINY | {"max_atoms": 30 if algorithm == "boosting" else 8})
+            yield kind(**{"algorithm": algorithm, **TINY, **OTHERS.get(algorithm, {})})
     for kind in (NGCERegressor, NGCEClassifier, NNRegressor, NNClassifier):
         yield kind(max_epochs=40)
     for kind in (NGCERegressor, NGCEClassifier):

@@ -6,10 +6,9 @@ import scipy.sparse as sp
 import torch
 
 import gce
-from gce.families import chosen
-from gce.mixing import MixedFit
-from gce.rows import SparseRows
-from gce.table.scaling import Standardizer, share_a_unit
+from gce.preprocessing.scaling import Standardizer, share_a_unit
+from gce.preprocessing.sparse import SparseRows
+from gce.training.families import choose_bases
 
 FAST = {"max_atoms": 6, "cv": 2, "random_state": 0, "verbose": False}
 
@@ -37,7 +36,7 @@ def documents(n=300, words=1500, seed=0):
 @pytest.fixture(autouse=True)
 def _nothing_is_written_out(monkeypatch):
     """Small tables are trained on as sparse rows too."""
-    monkeypatch.setattr("gce.rows.WRITTEN_OUT", 0)
+    monkeypatch.setattr("gce.preprocessing.sparse.DENSE_TRAINING_LIMIT", 0)
 
 
 @pytest.fixture
@@ -54,19 +53,20 @@ def written(monkeypatch):
 
 
 def at_once(monkeypatch, numbers):
-    for place in ("gce.rows.WRITTEN_AT_ONCE", "gce.base.WRITTEN_AT_ONCE"):
+    for place in ("gce.preprocessing.sparse.DENSE_BLOCK_SIZE", "gce.training.scores.DENSE_BLOCK_SIZE"):
         monkeypatch.setattr(place, numbers)
 
 
 def test_a_default_fit_of_sparse_rows_is_that_of_dense_ones():
     X, y = table()
     sparse, dense = gce.GCERegressor(**FAST).fit(X, y), gce.GCERegressor(**FAST).fit(X.toarray(), y)
-    assert isinstance(sparse._fit, MixedFit)
-    assert list(sparse._fit.fits) == ["tree", "symmetric", "forest", "neural"]
+    assert [family.name for family in sparse.result_.families] == ["tree", "symmetric", "forest", "neural"]
     np.testing.assert_allclose(sparse.predict(X), dense.predict(X.toarray()), rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("basis", [gce.Tree(leaves=4, least=1), "symmetric", "forest"], ids=str)
+@pytest.mark.parametrize(
+    "basis", [gce.bases.Tree(max_leaf_nodes=4, min_samples_leaf=1), "symmetric", "forest"], ids=str
+)
 def test_trees_take_sparse_rows_and_classes(basis):
     X, y = table()
     y = np.digitize(y, np.quantile(y, [0.3, 0.7]))
@@ -79,12 +79,12 @@ def test_trees_take_sparse_rows_and_classes(basis):
 
 
 def coded(X):
-    return gce.Tree(codes=8).coded(X)
+    return gce.bases.Tree(max_bins=8).binned(X, gce.bases.FitContext())
 
 
 def test_codes_are_those_of_the_same_numbers_written_out(monkeypatch):
     X, _ = table()
-    rows = SparseRows(SparseRows.of(X).matrix, torch.linspace(-1, 1, X.shape[1], dtype=torch.float64))
+    rows = SparseRows(SparseRows.from_matrix(X).matrix, torch.linspace(-1, 1, X.shape[1], dtype=torch.float64))
     dense = coded(torch.from_numpy(rows.toarray()))
     at_once(monkeypatch, 100)
     sparse = coded(rows)
@@ -95,16 +95,16 @@ def test_codes_are_those_of_the_same_numbers_written_out(monkeypatch):
 
 def test_beyond_a_size_networks_serve_alone_and_trees_are_refused_by_name(monkeypatch):
     X, y = table()
-    monkeypatch.setattr("gce.families.SPARSE_FOR_TREES", X.shape[0] * X.shape[1] - 1)
+    monkeypatch.setattr("gce.training.families.SPARSE_FOR_TREES", X.shape[0] * X.shape[1] - 1)
     alone = gce.GCERegressor(**FAST).fit(X, y)
-    assert not isinstance(alone._fit, MixedFit)
+    assert len(alone.result_.families) == 1
     assert alone.bound_report(X.toarray(), y, draws=1).total > 0
-    monkeypatch.setattr("gce.basis.coded.CODED_BYTES", X.shape[0] * X.shape[1] - 1)
+    monkeypatch.setattr("gce.bases.trees.binned.BINNED_BYTES", X.shape[0] * X.shape[1] - 1)
     with pytest.raises(ValueError, match=r"120 rows of 30 columns would take .* use basis='neural'"):
         gce.GCERegressor(basis="tree", **FAST).fit(X, y)
 
 
-@pytest.mark.parametrize("basis", [gce.Tree(leaves=4, least=1), "forest"], ids=str)
+@pytest.mark.parametrize("basis", [gce.bases.Tree(max_leaf_nodes=4, min_samples_leaf=1), "forest"], ids=str)
 def test_predictions_write_out_some_rows_at_a_time(basis, monkeypatch, written):
     X, y = table()
     model = gce.GCERegressor(basis=basis, **FAST).fit(X, y)
@@ -123,7 +123,7 @@ def test_rows_with_flags_are_written_out_some_at_a_time(monkeypatch, written):
     X, y = table()
     gaps = X.toarray()
     gaps[:3, 0] = np.nan
-    model = gce.GCERegressor(basis=gce.Neural(hidden=3, max_epochs=5), **FAST).fit(gaps, y)
+    model = gce.GCERegressor(basis=gce.bases.Neural(hidden=3, max_epochs=5), **FAST).fit(gaps, y)
     expected = model.predict(X.toarray())
     at_once(monkeypatch, 7 * X.shape[1] + 3)
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-12)
@@ -144,7 +144,7 @@ def uneven():
 
 def test_words_are_divided_by_one_number():
     X, weight = uneven()
-    sparse, common = (Standardizer.fit(SparseRows.of(X), weight, 4.0, scale) for scale in ("auto", "common"))
+    sparse, common = (Standardizer.fit(SparseRows.from_matrix(X), weight, 4.0, scale) for scale in ("auto", "common"))
     dense = Standardizer.fit(X.toarray(), weight, 4.0, "auto")
     assert np.array_equal(sparse.scale, common.scale)
     np.testing.assert_allclose(dense.scale, common.scale, rtol=1e-12)
@@ -154,7 +154,7 @@ def test_numbers_of_another_unit_among_words_keep_their_own_scale():
     X, weight = uneven()
     years = 2000.0 + np.arange(X.shape[0])[:, None] % 50
     both = sp.csr_array(sp.hstack([X, years]))
-    for rows in (SparseRows.of(both), both.toarray()):
+    for rows in (SparseRows.from_matrix(both), both.toarray()):
         scaling = Standardizer.fit(rows, weight, 4.0, "auto")
         assert scaling.scale[-1] > 5
         assert scaling.scale[:-1].max() < 1
@@ -162,5 +162,5 @@ def test_numbers_of_another_unit_among_words_keep_their_own_scale():
 
 def test_networks_are_trained_for_less_time_where_columns_outnumber_rows():
     for plain in (True, False):
-        assert chosen("auto", 100, 101, 1, plain)["neural"].epochs(100) == 10
-        assert chosen("auto", 100, 100, 1, plain)["neural"].epochs(100) == 40
+        assert choose_bases("auto", 100, 101, plain)["neural"].epochs(100) == 10
+        assert choose_bases("auto", 100, 100, plain)["neural"].epochs(100) == 40

@@ -68,9 +68,9 @@ CASES = {
         X,
         NUMBERS > 0,
     ),
-    "folds": lambda: (gce.ConvexStackingClassifier(CLASSIFIERS, fold_share=0.5, **SEED), X, CLASSES),
+    "folds": lambda: (gce.ConvexStackingClassifier(CLASSIFIERS, fold_weight=0.5, **SEED), X, CLASSES),
     "prefit": lambda: (gce.ConvexStackingClassifier(prefit(), prefit=True), X[60:], CLASSES[60:]),
-    "greedy": lambda: (gce.GreedySelectionClassifier(CLASSIFIERS, rounds=4, **SEED), X, CLASSES),
+    "greedy": lambda: (gce.GreedySelectionClassifier(CLASSIFIERS, max_iter=4, **SEED), X, CLASSES),
     "frame": lambda: (gce.ConvexStackingRegressor(REGRESSORS, **SEED), pd.DataFrame(X, columns=list("abc")), NUMBERS),
     "perfect": lambda: (
         gce.ConvexStackingRegressor([("column", Counting()), *REGRESSORS[1:]], **SEED),
@@ -80,7 +80,7 @@ CASES = {
     "alone": lambda: (gce.ConvexStackingRegressor(REGRESSORS[:1], **SEED), X, NUMBERS),
 }
 REGRESSION = ("regressor", "targets", "quantile", "frame", "perfect", "alone")
-ALWAYS = ["members", "standing", "cost", "certificate", "fitted"]
+ALWAYS = ["members", "comparison", "cost", "certificate", "fitted"]
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,7 @@ def test_members_are_explained(fitted, page, browser):
 def test_members_stand_beside_the_stack(fitted, page, browser):
     stack, rows, y = fitted("mixed")
     browser.open(page("mixed"))
-    found = cells(browser, "standing")
+    found = cells(browser, "comparison")
     everyone = {name: model.predict_proba(rows) for name, model in stack.named_estimators_.items()}
     expected = {
         "this stack": stack.predict_proba(rows),
@@ -241,10 +241,10 @@ def test_cost_is_that_of_members_in_use(fitted, page, browser):
     stack, *_ = fitted("three")
     browser.open(page("three"))
     found = cells(browser, "cost")
-    assert set(found) == set(stack.weights_.index)
-    for name, weight in stack.weights_.items():
-        assert (found[name][1] == "not asked") == (weight == 0)
-    shares = [number(told[1]) for told in found.values() if told[1] != "not asked"]
+    assert set(found) == set(stack.member_names_)
+    for name, weight in zip(stack.member_names_, stack.weights_, strict=True):
+        assert (found[name][1] == "not used") == (weight == 0)
+    shares = [number(told[1]) for told in found.values() if told[1] != "not used"]
     assert sum(shares) == pytest.approx(100, abs=0.2)
 
 
@@ -276,12 +276,12 @@ def test_weighted_rows_are_repeated_rows(fitted, browser, tmp_path):
     times = RNG.integers(0, 3, len(y))
     stack.report(tmp_path / "weighted.html", rows, y, sample_weight=times)
     stack.report(tmp_path / "repeated.html", np.repeat(rows, times, 0), np.repeat(y, times))
-    assert f"tried on {np.count_nonzero(times)} rows, weighted" in (tmp_path / "weighted.html").read_text("utf-8")
+    assert f"evaluated on {np.count_nonzero(times)} rows, weighted" in (tmp_path / "weighted.html").read_text("utf-8")
     found = []
     for name in ("weighted", "repeated"):
         browser.open(tmp_path / f"{name}.html")
         figures = {k: v for k, v in headline(browser).items() if k != "Predict 1,000 rows"}
-        found.append((figures, cells(browser, "standing")))
+        found.append((figures, cells(browser, "comparison")))
     assert found[0][0] == pytest.approx(found[1][0])
     assert found[0][1] == found[1][1]
 
@@ -293,7 +293,7 @@ def test_a_stack_without_its_cache_is_explained_on_the_given_rows(fitted, browse
     browser.open(tmp_path / "r.html")
     own = log_loss(y, stack.named_estimators_["lda"].predict_proba(rows))
     assert number(cells(browser, "explain")["lda"][3]) == pytest.approx(own, rel=1e-3)
-    assert "holds no answers of its fit" in browser.evaluate("document.querySelector('#certificate').innerText")
+    assert "keeps no predictions of its fit" in browser.evaluate("document.querySelector('#certificate').innerText")
 
 
 def test_names_run_no_code(browser, tmp_path):
@@ -318,13 +318,13 @@ def test_many_members_are_listed_to_a_point(browser, tmp_path):
     stack.report(tmp_path / "r.html", X, NUMBERS)
     browser.open(tmp_path / "r.html", 390)
     assert len(cells(browser, "explain")) == 100
-    assert "10 more members, of weight 0 in all, not listed" in browser.evaluate("document.body.innerText")
+    assert "Not listed: 10 more members with total weight 0." in browser.evaluate("document.body.innerText")
     assert browser.evaluate("document.documentElement.scrollHeight") < 8000
 
 
 def test_what_cannot_be_reported_is_said(fitted, tmp_path):
     stack, rows, y = fitted("three")
-    with pytest.raises(FileNotFoundError, match="make it first"):
+    with pytest.raises(FileNotFoundError, match="create it first"):
         stack.report(tmp_path / "nowhere" / "r.html", rows, y)
     with pytest.raises(ValueError, match="zero"):
         stack.report(tmp_path / "r.html", rows, y, sample_weight=np.zeros(len(y)))

@@ -1,8 +1,5 @@
 """Stacks: weights proved best on answers that a hand-written loop gives, and predictions that ask only who counts."""
 
-import pickle
-from dataclasses import replace
-
 import joblib
 import numpy as np
 import pytest
@@ -17,13 +14,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import gce
-from gce import (
-    ConvexStackingClassifier,
-    ConvexStackingRegressor,
-    GreedySelectionClassifier,
-    GreedySelectionRegressor,
-)
-from gce.weighting import certified
+from gce import ConvexStackingClassifier, ConvexStackingRegressor, GreedySelectionClassifier, GreedySelectionRegressor
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -74,19 +65,21 @@ class Counting(RegressorMixin, BaseEstimator):
 def test_out_of_fold_answers_are_those_of_a_loop_written_by_hand(least):
     weight = np.random.default_rng(0).integers(least, 3, len(Y)).astype(float)
     stack = ConvexStackingRegressor(numbers(), cv=4, random_state=3).fit(X, Y, weight)
-    np.testing.assert_array_equal(stack._evidence.rows, np.flatnonzero(weight))
-    for (_, model), answer in zip(numbers(), stack._evidence.outputs.answers, strict=True):
+    np.testing.assert_array_equal(stack.result_.out_of_fold.rows, np.flatnonzero(weight))
+    for (_, model), answer in zip(numbers(), stack.result_.out_of_fold.outputs.predictions, strict=True):
         expected = np.empty(len(Y))
         for train, test in KFold(4, shuffle=True, random_state=3).split(X):
             expected[test] = clone(model).fit(X[train], Y[train], weight[train]).predict(X[test])
-        np.testing.assert_allclose(answer[:, 0] + stack._evidence.risk.offset, expected[weight > 0], rtol=1e-13)
+        np.testing.assert_allclose(
+            answer[:, 0] + stack.result_.out_of_fold.risk.offset, expected[weight > 0], rtol=1e-13
+        )
 
 
 def test_folds_are_five_shuffled_and_stratified():
     stack = ConvexStackingClassifier(classes(), mix="probabilities", random_state=3).fit(X, LABELS)
     folds = list(StratifiedKFold(5, shuffle=True, random_state=3).split(X, LABELS))
     codes = np.searchsorted(np.unique(LABELS), LABELS)
-    for (_, model), answer in zip(classes(), stack._evidence.outputs.answers, strict=True):
+    for (_, model), answer in zip(classes(), stack.result_.out_of_fold.outputs.predictions, strict=True):
         expected = np.empty(len(Y))
         for train, test in folds:
             p = clone(model).fit(X[train], codes[train]).predict_proba(X[test])
@@ -105,7 +98,7 @@ def test_members_are_fitted_on_all_rows():
 def test_rows_of_a_group_are_held_out_together():
     groups = np.arange(len(Y)) // 4
     for stack, y in ((ConvexStackingRegressor(numbers()), Y), (ConvexStackingClassifier(classes()), LABELS)):
-        for train, test in stack.set_params(cv=3, random_state=0).fit(X, y, groups=groups)._evidence.splits:
+        for train, test in stack.set_params(cv=3, random_state=0).fit(X, y, groups=groups).result_.out_of_fold.splits:
             assert not set(groups[train]) & set(groups[test])
 
 
@@ -166,7 +159,7 @@ def test_the_risk_of_classes_is_scikit_learn_s_metric(kind, several, mix, loss):
 def test_no_other_weights_are_better_by_more_than_the_gap(seed, mix):
     stack = CLASSIFIERS[mix]
     weights = np.random.default_rng(seed).dirichlet(np.full(3, 0.5))
-    risk = float(stack._evidence.risk.value(stack._evidence.outputs.combine(weights)[None]))
+    risk = float(stack.result_.out_of_fold.risk.value(stack.result_.out_of_fold.outputs.combine(weights)[None]))
     assert risk >= stack.risk_ - stack.gap_
     assert stack.gap_ <= 1e-6 * stack.risk_
 
@@ -181,7 +174,7 @@ CLASSIFIERS = {
 def test_selection_ends_no_lower_than_the_optimum(loss):
     best = ConvexStackingRegressor(numbers(), loss=loss, cv=3, random_state=0).fit(X, Y)
     for bags in (1, 4):
-        chosen = GreedySelectionRegressor(numbers(), loss=loss, cv=3, random_state=0, bags=bags).fit(X, Y)
+        chosen = GreedySelectionRegressor(numbers(), loss=loss, cv=3, random_state=0, n_bags=bags).fit(X, Y)
         assert chosen.risk_ >= best.risk_ - best.gap_
         assert chosen.risk_ - chosen.gap_ <= best.risk_
         np.testing.assert_allclose(sum(chosen.weights_), 1)
@@ -189,7 +182,7 @@ def test_selection_ends_no_lower_than_the_optimum(loss):
 
 
 def test_weights_of_one_selection_are_shares_of_its_rounds():
-    chosen = GreedySelectionClassifier(classes(), cv=3, random_state=0, rounds=7).fit(X, LABELS)
+    chosen = GreedySelectionClassifier(classes(), cv=3, random_state=0, max_iter=7).fit(X, LABELS)
     assert any(np.allclose(np.rint(chosen.weights_ * t), chosen.weights_ * t) for t in range(1, 8))
 
 
@@ -224,7 +217,7 @@ def test_repeated_rows_are_weighted_rows_and_rows_of_weight_0_are_not_there(coun
     # a row or two can be met but for rounding, which gaps cover; 1e-12 is for sums in another order
     assert abs(weighted.risk_ - repeated.risk_) <= max(weighted.gap_, repeated.gap_) + 1e-12 * weighted.risk_
     assert max(weighted.gap_, repeated.gap_) <= 1e-9 * max(weighted.risk_, repeated.risk_) + 1e-25
-    assert len(weighted._evidence.outputs.answers[0]) == np.count_nonzero(counts)
+    assert len(weighted.result_.out_of_fold.outputs.predictions[0]) == np.count_nonzero(counts)
 
 
 # What is asked of whom.
@@ -243,7 +236,7 @@ def test_prefit_members_are_used_as_they_are():
     stack = ConvexStackingRegressor(members, prefit=True).fit(X, Y)
     assert all(own is model for own, (_, model) in zip(stack.estimators_, members, strict=True))
     assert [(model.fits_, model.asked_) for _, model in members] == [(1, 1), (1, 1)]
-    assert stack._evidence.splits is None
+    assert stack.result_.out_of_fold.splits is None
 
 
 class Nervous(Counting):
@@ -263,7 +256,7 @@ def test_nobody_is_asked_about_rows_of_weight_0():
 
 
 def test_the_time_of_an_answer_is_kept_for_each_member():
-    seconds = ConvexStackingRegressor(numbers(), cv=3).fit(X, Y)._evidence.seconds
+    seconds = ConvexStackingRegressor(numbers(), cv=3).fit(X, Y).result_.out_of_fold.seconds
     assert len(seconds) == 3
     assert all(0 < taken < 1 for taken in seconds)
 
@@ -323,112 +316,4 @@ def test_a_mixture_may_be_told_to_use_its_loss_by_object():
     by_name = ConvexStackingClassifier(classes(), mix="probabilities", cv=3, random_state=0).fit(X, LABELS)
     by_object = clone(by_name).set_params(loss=gce.losses.LogMixture()).fit(X, LABELS)
     np.testing.assert_array_equal(by_name.predict_proba(NEW), by_object.predict_proba(NEW))
-    assert by_object._evidence.outputs.answers[0].shape == (60, 1)
-
-
-# Models of folds.
-
-
-@pytest.mark.parametrize("share", [0.25, 1.0])
-@pytest.mark.parametrize("kind", ["numbers", "probabilities", "scores"])
-def test_models_of_folds_count_their_share(kind, share):
-    members, y = (numbers(), Y) if kind == "numbers" else (classes(), LABELS)
-    if kind == "numbers":
-        plain = ConvexStackingRegressor(members, cv=3, random_state=3)
-        ask, splits = "predict", KFold(3, shuffle=True, random_state=3).split(X)
-    else:
-        plain = ConvexStackingClassifier(members, mix=kind, cv=3, random_state=3)
-        ask, splits = "predict_proba", StratifiedKFold(3, shuffle=True, random_state=3).split(X, y)
-    plain.fit(X, y)
-    shared = clone(plain).set_params(fold_share=share).fit(X, y)
-    np.testing.assert_array_equal(shared._solution.weights, plain._solution.weights)
-    splits, mixed = list(splits), 0.0
-    for (_, model), weight in zip(members, plain._solution.weights, strict=True):
-        folds = [getattr(clone(model).fit(X[train], y[train]), ask)(NEW) for train, _ in splits]
-        answer = (1 - share) * getattr(clone(model).fit(X, y), ask)(NEW) + share * np.mean(folds, 0)
-        mixed = mixed + weight * (np.log(answer.clip(1e-5)) if kind == "scores" else answer)
-    if kind == "scores":
-        mixed = np.exp(mixed) / np.exp(mixed).sum(1, keepdims=True)
-    np.testing.assert_allclose(getattr(shared, ask)(NEW), mixed, rtol=1e-9, atol=1e-12)
-    assert pickle.loads(pickle.dumps(shared)).predict(NEW).tolist() == shared.predict(NEW).tolist()
-
-
-def test_where_folds_are_all_no_model_is_fitted_on_all_rows():
-    seen = []
-
-    class Watched(Ridge):
-        def fit(self, X, y, sample_weight=None):
-            seen.append(len(X))
-            return super().fit(X, y, sample_weight)
-
-    for share, expected in ((0.0, [40, 40, 40, 60]), (0.5, [40, 40, 40, 60]), (1.0, [40, 40, 40])):
-        seen.clear()
-        stack = ConvexStackingRegressor([("watched", Watched())], cv=3, fold_share=share, random_state=0).fit(X, Y)
-        assert sorted(seen) == expected
-        assert isinstance(stack.estimators_[0], Watched) == (share == 0)
-
-
-# Keeping.
-
-
-@pytest.mark.parametrize("by", [pickle, joblib])
-def test_a_stack_can_be_kept_with_and_without_its_cache(by, tmp_path):
-    stack = ConvexStackingClassifier(classes(), cv=3, random_state=0).fit(X, LABELS)
-    lean = stack.without_cache()
-    assert lean._evidence is None
-    assert stack._evidence is not None
-    for model in (stack, lean):
-        if by is pickle:
-            again = pickle.loads(pickle.dumps(model))
-        else:
-            joblib.dump(model, tmp_path / "stack")
-            again = joblib.load(tmp_path / "stack")
-        np.testing.assert_array_equal(again.predict_proba(NEW), stack.predict_proba(NEW))
-        np.testing.assert_array_equal(again.weights_, stack.weights_)
-    assert len(pickle.dumps(lean)) < len(pickle.dumps(stack))
-
-
-def test_other_weights_make_another_stack_and_leave_the_first_alone():
-    stack = ConvexStackingClassifier(classes(), mix="probabilities", cv=3, random_state=0).fit(X, LABELS)
-    before, evidence = stack.predict_proba(NEW), stack._evidence
-    fewer = replace(evidence, outputs=evidence.outputs.select([2, 1]), seconds=evidence.seconds[2:0:-1])
-    models = {name: stack.named_estimators_[name] for name in ("tree", "bayes")}
-    other = stack._replaced(models, fewer, certified(fewer.risk, fewer.outputs, np.array([0.25, 0.75])))
-    codes = other.named_estimators_
-    expected = 0.25 * codes.tree.predict_proba(NEW) + 0.75 * codes.bayes.predict_proba(NEW)
-    np.testing.assert_allclose(other.predict_proba(NEW), expected, rtol=1e-13)
-    assert [name for name, _ in other.estimators] == list(other.weights_.index) == ["tree", "bayes"]
-    assert other.fit(X, LABELS).risk_ >= stack.risk_ - stack.gap_
-    np.testing.assert_array_equal(stack.predict_proba(NEW), before)
-    assert len(stack.estimators) == len(stack.estimators_) == 3
-
-
-def test_later_targets_are_read_as_those_of_the_fit():
-    stack = CLASSIFIERS["probabilities"]
-    assert stack._known_targets(["cat", "ant"]).tolist() == [2, 0]
-    with pytest.raises(ValueError, match=r"classes \['dog'\] are not among those of the fit, \['ant', 'bee', 'cat'\]"):
-        stack._known_targets(["cat", "dog"])
-    one = ConvexStackingRegressor(numbers(), cv=3).fit(X, Y)
-    with pytest.raises(ValueError, match="y must have the shape of the fit"):
-        one._known_targets(np.ones((5, 2)))
-
-
-def test_weights_are_a_series_where_pandas_is_there(monkeypatch):
-    stack = ConvexStackingRegressor(numbers(), cv=3, random_state=0).fit(X, Y)
-    assert list(stack.weights_.index) == ["ridge", "tree", "stump"]
-
-    def absent(name):
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr("gce.surgery.naming.import_module", absent)
-    bare = ConvexStackingRegressor(numbers(), cv=3, random_state=0).fit(X, Y)
-    assert isinstance(bare.weights_, np.ndarray)
-    np.testing.assert_array_equal(bare.weights_, stack.weights_)
-
-
-def test_a_fit_that_breaks_off_leaves_no_old_weights():
-    stack = ConvexStackingRegressor(numbers(), cv=3).fit(X, Y)
-    with pytest.raises(ValueError, match="hold out every row exactly once"):
-        stack.set_params(cv=[(np.arange(30), np.arange(30, 60))]).fit(X[:, :2], Y)
-    with pytest.raises(ValueError, match="not fitted"):
-        stack.predict(X)
+    assert by_object.result_.out_of_fold.outputs.predictions[0].shape == (60, 1)

@@ -17,12 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import gce
-from gce import (
-    ConvexStackingClassifier,
-    ConvexStackingRegressor,
-    GreedySelectionClassifier,
-    GreedySelectionRegressor,
-)
+from gce import ConvexStackingClassifier, ConvexStackingRegressor, GreedySelectionClassifier, GreedySelectionRegressor
+from gce._utils.numerals import format_bound
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
@@ -61,14 +57,14 @@ MEMBERS = {
     "no list": (Ridge(), r"list of \(name, estimator\)"),
     "no pairs": ([Ridge()], r"list of \(name, estimator\)"),
     "no names": ([(1, Ridge())], r"list of \(name, estimator\)"),
-    "same names": ([("a", Ridge()), ("b", Ridge()), ("a", Ridge())], r"\['a'\] stand for several members"),
-    "underscores": ([("a__b", Ridge())], r"cannot be called \['a__b'\]"),
-    "a parameter's name": ([("loss", Ridge())], r"cannot be called \['loss'\]"),
+    "same names": ([("a", Ridge()), ("b", Ridge()), ("a", Ridge())], r"\['a'\] occur more than once"),
+    "underscores": ([("a__b", Ridge())], r"cannot be named \['a__b'\]"),
+    "a parameter's name": ([("loss", Ridge())], r"cannot be named \['loss'\]"),
     "a class": ([("a", Ridge)], r"'a' is the class Ridge: give an instance, Ridge\(\)"),
     "a model that cannot be fitted": ([("bare", Bare())], r"'bare' \(Bare\) lacks fit or get_params .*prefit=True"),
     "a classifier": (BAYES, r"'bayes' \(GaussianNB\) is a classifier"),
     "nothing to ask": ([("scaler", StandardScaler())], r"'scaler' \(StandardScaler\) has no predict"),
-    "NaN": ([*RIDGE, ("gone", Gone())], r"'gone' \(Gone\) answers NaN or infinity in 3 of 6 rows"),
+    "NaN": ([*RIDGE, ("gone", Gone())], r"'gone' \(Gone\) returns NaN or infinity in 3 of 6 rows"),
 }
 
 
@@ -88,14 +84,14 @@ def test_a_scorer_s_question_does_not_hide_what_is_wrong():
 def test_an_error_in_a_member_says_whose_it_is():
     with pytest.raises(RuntimeError, match="cannot learn this") as caught:
         ConvexStackingRegressor([*RIDGE, ("broken", Broken())]).fit(X, Y)
-    assert "while member 'broken' (Broken) was fitted" in caught.value.__notes__
+    assert "while fitting member 'broken' (Broken)" in caught.value.__notes__
 
 
 SETTINGS = {
     "loss": ({"loss": "mse"}, "unknown loss 'mse'"),
     "tol": ({"tol": -1}, "tol must be a number of at least 0, got -1"),
     "prefit": ({"prefit": "yes"}, "prefit must be True or False, got 'yes'"),
-    "fold_share": ({"fold_share": 1.5}, r"fold_share must be in \[0, 1\], got 1.5"),
+    "fold_weight": ({"fold_weight": 1.5}, r"fold_weight must be in \[0, 1\], got 1.5"),
     "cv=prefit": ({"cv": "prefit"}, "use prefit=True"),
     "cv word": ({"cv": "loo"}, "cv must be None, an int, a splitter or an iterable"),
     "cv=1": ({"cv": 1}, "cv must be an integer of at least 2, got 1"),
@@ -152,10 +148,10 @@ def test_a_log_loss_of_something_else(loss, mix, several, own):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"rounds": 0}, "rounds must be an integer of at least 1"),
-        ({"bags": 0}, "bags must be an integer of at least 1"),
-        ({"share": 0}, r"share must be in \(0, 1\], got 0"),
-        ({"share": 1.5}, r"share must be in \(0, 1\], got 1.5"),
+        ({"max_iter": 0}, "max_iter must be an integer of at least 1"),
+        ({"n_bags": 0}, "n_bags must be an integer of at least 1"),
+        ({"bag_fraction": 0}, r"bag_fraction must be in \(0, 1\], got 0"),
+        ({"bag_fraction": 1.5}, r"bag_fraction must be in \(0, 1\], got 1.5"),
     ],
 )
 def test_settings_of_selections(given, words):
@@ -189,7 +185,7 @@ def test_a_prefit_member_must_know_the_columns():
 def test_a_prefit_member_must_know_the_classes(mix):
     codes = [("own", GaussianNB().fit(X, LABELS)), ("codes", GaussianNB().fit(X, Y > 0))]
     with pytest.raises(
-        ValueError, match=r"'codes' \(GaussianNB\) knows the classes \[False, True\], which are not among"
+        ValueError, match=r"'codes' \(GaussianNB\) has the classes \[False, True\], which are not among"
     ):
         ConvexStackingClassifier(codes, mix=mix, prefit=True).fit(X, LABELS)
 
@@ -198,7 +194,7 @@ def test_a_frozen_member_does_not_learn_codes():
     numbers = np.digitize(Y, [-0.5, 0.5]) + 1
     # the codes 0, 1, 2 of the classes 1, 2, 3 hold the classes 1 and 2 that it knows, in other places
     frozen = [("frozen", FrozenEstimator(GaussianNB().fit(X[numbers < 3], numbers[numbers < 3])))]
-    with pytest.raises(ValueError, match=r"'frozen' \(FrozenEstimator\) is frozen .* for \[1, 2, 3\]: .*prefit=True"):
+    with pytest.raises(ValueError, match=r"'frozen' \(FrozenEstimator\) is frozen .* of \[1, 2, 3\]: .*prefit=True"):
         ConvexStackingClassifier(frozen, cv=2).fit(X, numbers)
     known = [("frozen", FrozenEstimator(GaussianNB().fit(X, Y > 0)))]
     stack = ConvexStackingClassifier(known, cv=2).fit(X, Y > 0)
@@ -206,8 +202,8 @@ def test_a_frozen_member_does_not_learn_codes():
 
 
 def test_prefit_members_have_no_models_of_folds():
-    with pytest.raises(ValueError, match=r"prefit=True fits no models on folds: set fold_share=0, got 0.5"):
-        ConvexStackingRegressor([("ridge", Ridge().fit(X, Y))], prefit=True, fold_share=0.5).fit(X, Y)
+    with pytest.raises(ValueError, match=r"prefit=True fits no models on folds: set fold_weight=0, got 0.5"):
+        ConvexStackingRegressor([("ridge", Ridge().fit(X, Y))], prefit=True, fold_weight=0.5).fit(X, Y)
 
 
 def test_prefit_needs_no_folds():
@@ -279,7 +275,7 @@ def test_a_gap_beyond_float64_is_said_on_the_user_s_line():
     assert warning.category is ConvergenceWarning
     assert warning.filename == __file__
     text = str(warning.message)
-    assert f"within {stack.gap_:.2g}" in text
+    assert f"within {format_bound(stack.gap_)} of the minimum" in text
     assert "tol=1e-25" in text
-    assert f"loss {stack.risk_:.6g}" in text
+    assert f"the loss of the weights, {stack.risk_:.6g}," in text
     assert stack.gap_ < 1e-12 * stack.risk_

@@ -5,23 +5,18 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gce import (
-    ConvexStackingClassifier,
-    ConvexStackingRegressor,
-    GreedySelectionClassifier,
-    GreedySelectionRegressor,
-)
+from gce import ConvexStackingClassifier, ConvexStackingRegressor, GreedySelectionClassifier, GreedySelectionRegressor
 
 NUMBERS = [("ridge", Ridge()), ("tree", DecisionTreeRegressor(max_depth=2, random_state=0))]
-CLASSES = [("logistic", LogisticRegression()), ("bayes", GaussianNB())]
+CLASSES = [("logistic", LogisticRegression(max_iter=1000)), ("bayes", GaussianNB())]
 
 
 def models():
     yield ConvexStackingRegressor(NUMBERS, cv=3)
-    yield GreedySelectionRegressor(NUMBERS, cv=3, rounds=5)
+    yield GreedySelectionRegressor(NUMBERS, cv=3, max_iter=5)
     yield ConvexStackingClassifier(CLASSES, cv=3)
     yield ConvexStackingClassifier(CLASSES, cv=3, mix="probabilities")
-    yield GreedySelectionClassifier(CLASSES, cv=3, rounds=5, fold_share=0.5)
+    yield GreedySelectionClassifier(CLASSES, cv=3, max_iter=5, fold_weight=0.5)
 
 
 @parametrize_with_checks(list(models()))

@@ -26,8 +26,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import get_tags
 
 import gce
-import gce.stacking.estimators
 from gce import ConvexStackingClassifier, ConvexStackingRegressor, GreedySelectionRegressor
+from gce.estimators.stacking import convex, selection
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -90,8 +90,8 @@ def test_precomputed_kernels_are_cut_both_ways():
     plain = ConvexStackingClassifier([("inner", linear)], cv=2, random_state=0).fit(X, Y > 1)
     np.testing.assert_allclose(outer.risk_, plain.risk_, rtol=1e-6)
     assert not get_tags(clone(stack).set_params(prefit=True)).input_tags.pairwise
-    with pytest.raises(ValueError, match=r"'svm' \(SVC\) takes a column for each row .*: set fold_share=0"):
-        stack.set_params(fold_share=0.5).fit(kernel, Y > 1)
+    with pytest.raises(ValueError, match=r"'svm' \(SVC\) has one column per training row .*: set fold_weight=0"):
+        stack.set_params(fold_weight=0.5).fit(kernel, Y > 1)
 
 
 def test_missing_values_are_the_members_own_business():
@@ -142,7 +142,7 @@ class Plain:
 
 def test_anything_that_predicts_may_be_prefit():
     stack = ConvexStackingRegressor([("plain", Plain()), ("ridge", Ridge().fit(X, Y))], prefit=True).fit(X, Y)
-    assert stack.weights_["ridge"] > 0.9
+    assert dict(zip(stack.member_names_, stack.weights_, strict=True))["ridge"] > 0.9
 
 
 # Parameters.
@@ -151,7 +151,7 @@ def test_anything_that_predicts_may_be_prefit():
 def test_a_dropped_member_is_not_there():
     stack = ConvexStackingRegressor(numbers(), cv=3, random_state=0).set_params(tree="drop").fit(X, Y)
     assert stack.named_estimators_["tree"] == "drop"
-    assert list(stack.weights_.index) == ["ridge"]
+    assert stack.member_names_ == ["ridge"]
     np.testing.assert_array_equal(stack.predict(X), stack.estimators_[0].predict(X))
 
 
@@ -190,9 +190,10 @@ def test_a_stack_may_be_a_member_of_a_stack():
 
 
 def test_examples_of_the_docstrings_run():
-    tried = doctest.testmod(gce.stacking.estimators)
-    assert tried.failed == 0
-    assert tried.attempted >= 4 * 7
+    for module in (convex, selection):
+        done = doctest.testmod(module)
+        assert done.failed == 0
+        assert done.attempted >= 2 * 7
 
 
 # Sample weights, groups and other metadata.
@@ -241,7 +242,7 @@ def test_members_get_the_metadata_they_ask_for(seen):
         for (_, _, got), own in zip(seen, [colour, *(colour[train] for train, _ in splits)], strict=True):
             np.testing.assert_array_equal(got, own)
         np.testing.assert_array_equal(stack.named_estimators_.ridge.coef_, Ridge().fit(X, Y, weight).coef_)
-        np.testing.assert_array_equal(stack._evidence.risk.weight[0], weight / weight.sum())
+        np.testing.assert_array_equal(stack.result_.out_of_fold.risk.weight[0], weight / weight.sum())
         with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
             stack.set_params(ridge=Ridge()).fit(X, Y, sample_weight=weight)
 
@@ -252,13 +253,13 @@ def test_groups_reach_the_splitter(routing):
     with sklearn.config_context(enable_metadata_routing=routing):
         for cv in (3, GroupKFold(3)):
             stack = ConvexStackingRegressor(numbers(), cv=cv, random_state=0).fit(X, Y, groups=groups)
-            assert all(not set(groups[train]) & set(groups[test]) for train, test in stack._evidence.splits)
+            assert all(not set(groups[train]) & set(groups[test]) for train, test in stack.result_.out_of_fold.splits)
 
 
 def test_groups_that_nobody_asks_for_are_refused():
     with (
         sklearn.config_context(enable_metadata_routing=True),
-        pytest.raises(ValueError, match="nobody asks for groups"),
+        pytest.raises(ValueError, match="neither cv nor a member requests groups"),
     ):
         ConvexStackingRegressor(numbers(), cv=KFold(3)).fit(X, Y, groups=np.arange(60) // 5)
 
@@ -279,8 +280,8 @@ def test_weights_of_rows_weigh_the_risk_too():
         ("right", Ridge().fit(X[X[:, 0] > 0], Y[X[:, 0] > 0])),
     ]
     stack = ConvexStackingRegressor(halves, prefit=True)
-    assert stack.fit(X, Y, weight).weights_["right"] > 0.9
-    assert stack.fit(X, Y, 1 / weight).weights_["left"] > 0.9
+    assert stack.fit(X, Y, weight).weights_[1] > 0.9
+    assert stack.fit(X, Y, 1 / weight).weights_[0] > 0.9
 
 
 def test_classes_that_a_fold_s_members_never_saw_are_refused_and_those_of_a_prefit_member_are_not():
@@ -289,9 +290,7 @@ def test_classes_that_a_fold_s_members_never_saw_are_refused_and_those_of_a_pref
     stack = ConvexStackingClassifier(prefit, prefit=True).fit(X, LABELS)
     is_probability(stack.predict_proba(X), 3)
     by_class = [(np.flatnonzero(known), np.flatnonzero(~known)), (np.flatnonzero(~known), np.flatnonzero(known))]
-    with pytest.raises(
-        ValueError, match=r"training rows of fold 0 lack classes \['cat'\], which its test rows ask for"
-    ):
+    with pytest.raises(ValueError, match=r"training rows of fold 0 lack classes \['cat'\], which its test rows have"):
         ConvexStackingClassifier([("m", GaussianNB())], cv=by_class).fit(X, LABELS)
     cat, first, second = np.flatnonzero(~known), np.flatnonzero(known)[::2], np.flatnonzero(known)[1::2]
     lacking = [
@@ -300,5 +299,5 @@ def test_classes_that_a_fold_s_members_never_saw_are_refused_and_those_of_a_pref
         (np.r_[second, cat[1::2]], cat[::2]),
     ]
     stack = ConvexStackingClassifier([("m", GaussianNB())], cv=lacking).fit(X, LABELS)
-    with pytest.raises(ValueError, match=r"training rows of fold 0 lack classes \['cat'\], which fold_share asks for"):
-        stack.set_params(fold_share=0.5).fit(X, LABELS)
+    with pytest.raises(ValueError, match=r"rows of fold 0 lack classes \['cat'\], which fold_weight > 0 requires"):
+        stack.set_params(fold_weight=0.5).fit(X, LABELS)

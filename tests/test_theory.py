@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import gce.theory
-from gce.basis import Basis, Neural, Neuron, Pool
+from gce.bases import Basis, Neural, Neuron, Pool
 from gce.losses import CrossEntropy, Logistic, Power, PseudoHuber, Quantile, Squared
-from gce.theory import bounds, capacity, shattering
+from gce.theory import bounds, capacity, rates, shattering
 
 MODULES = sorted(f"gce.theory.{module.name}" for module in pkgutil.iter_modules(gce.theory.__path__))
 CONSTANTS = (bounds.one_sided_constant, bounds.stated_constant, bounds.appendix_constant)
@@ -233,13 +233,13 @@ def test_the_admissible_constant_covers_the_whole_entropy(p):
 @given(p=st.integers(1, 1000), n=st.integers(10, 10**6))
 @settings(max_examples=50, deadline=None)
 def test_theorem_1_is_faster_than_the_root(p, n):
-    stated, covering = bounds.stated_xi(p), bounds.covering_xi(p)
+    stated, covering = rates.stated_xi(p), rates.covering_xi(p)
     assert 0 < stated < covering < 1
-    slow, fast = (bounds.fast_rate(n, tail=1.0, xi=xi) for xi in (covering, stated))
+    slow, fast = (rates.fast_rate(n, tail=1.0, xi=xi) for xi in (covering, stated))
     assert 1 / n < fast < slow < n**-0.5
     assert slow == pytest.approx((1 / n) ** ((p + 1) / (2 * p + 1)))
     assert fast == pytest.approx((1 / n) ** ((p + 2) / (2 * p + 2)))
-    whole = bounds.theorem1_excess_risk(n, tail=1.0, xi=stated, bound=3.0, c1=2.0)
+    whole = rates.theorem1_excess_risk(n, tail=1.0, xi=stated, bound=3.0, c1=2.0)
     assert whole == pytest.approx(fast * 4 * 2 * 9 * (p + 2) / p)
 
 
@@ -254,19 +254,19 @@ def test_hoeffding_holds_as_often_as_it_says():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: bounds.hoeffding(10, 1.0, 0.0), "delta must lie"),
+        (lambda: bounds.hoeffding(10, 1.0, 0.0), "delta must be strictly"),
         (lambda: bounds.hoeffding(0, 1.0, 0.1), "n must be"),
         (lambda: bounds.excess_risk(1.0, 0), "n must be"),
         (lambda: bounds.lq_lipschitz(0.5, 1.0), "q >= 1"),
         (lambda: bounds.lq_lipschitz(2, -1.0), "bound must be"),
-        (lambda: bounds.stated_constant(lipschitz=1, bound=1, delta=2, p=1, D=1), "delta must lie"),
+        (lambda: bounds.stated_constant(lipschitz=1, bound=1, delta=2, p=1, D=1), "delta must be strictly"),
         (lambda: bounds.appendix_constant(lipschitz=1, bound=1, delta=0.1, p=-1, D=1), "p must be"),
         (lambda: bounds.one_sided_constant(lipschitz=1, bound=1, delta=0.1, p=1, D=math.nan), "D must be"),
-        (lambda: bounds.fast_rate(10, tail=1.0, xi=1.0), "xi must lie"),
-        (lambda: bounds.theorem1_excess_risk(10, tail=1.0, xi=0.0, bound=1.0, c1=1.0), "xi must lie"),
-        (lambda: bounds.excess_risk(1.0, math.nan), "n must be a whole number"),
-        (lambda: bounds.excess_risk(1.0, math.inf), "n must be a whole number"),
-        (lambda: capacity.finite_class(2.5), "size must be a whole number"),
+        (lambda: rates.fast_rate(10, tail=1.0, xi=1.0), "xi must be strictly"),
+        (lambda: rates.theorem1_excess_risk(10, tail=1.0, xi=0.0, bound=1.0, c1=1.0), "xi must be strictly"),
+        (lambda: bounds.excess_risk(1.0, math.nan), "n must be an integer"),
+        (lambda: bounds.excess_risk(1.0, math.inf), "n must be an integer"),
+        (lambda: capacity.finite_class(2.5), "size must be an integer"),
     ],
 )
 def test_bad_numbers_are_named(call, words):

@@ -1,5 +1,7 @@
 import json
 import re
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ from scipy.optimize import linprog
 from sklearn.exceptions import NotFittedError
 
 from gce import GCEClassifier, GCERegressor
-from gce.basis import Neural, Neuron, Pool
+from gce.bases import Neural, Neuron, Pool
 from gce.losses import Power, PseudoHuber
 from gce.theory import bound_report, rademacher, suprema
 from gce.theory.fitted import basis_of
@@ -33,7 +35,7 @@ def test_a_pool_gives_every_supremum():
 
 def test_blocks_of_draws_make_no_difference(monkeypatch):
     pool, X, every, best = small_pool()
-    monkeypatch.setattr("gce.theory.complexity._SIGNS_AT_ONCE", 70)
+    monkeypatch.setattr("gce.theory.complexity._BATCH_SIGNS", 70)
     np.testing.assert_allclose(suprema(pool, X, every[:50], bound=2.0), best[:50], rtol=0, atol=1e-14)
 
 
@@ -83,7 +85,7 @@ def test_draws_repeat_and_differ():
         ({"bound": [1.0, 2.0]}, "one output"),
         ({"bound": 0.0}, "bound must be"),
         ({"draws": 0}, "draws must be"),
-        ({"confidence": 1.0}, "confidence must lie"),
+        ({"confidence": 1.0}, "confidence must be strictly"),
         ({"X": np.zeros(3)}, "2D array"),
         ({"X": np.zeros((0, 1))}, "0 sample"),
         ({"X": np.full((10, 1), np.nan)}, "X contains NaN"),
@@ -111,7 +113,7 @@ def test_rows_may_come_in_any_form():
 
 
 def test_signs_must_fit_the_rows():
-    with pytest.raises(ValueError, match="one sign a row"):
+    with pytest.raises(ValueError, match="one sign per row"):
         suprema(Neuron(), torch.zeros(3, 1, dtype=torch.float64), np.ones((2, 4)), bound=1.0)
 
 
@@ -223,9 +225,9 @@ def test_a_report_says_what_it_is_not():
         "not a certificate: B, the offset and the scaling of the columns were chosen from these rows",
         "complexity is a lower estimate",
         "averaging 10 members",
-        "early stopping",
-        "Every target, also those to come",
-        "give them as X_held_out and y_held_out",
+        "Early stopping",
+        "All targets, future ones included",
+        "pass them as X_held_out and y_held_out",
     ):
         assert phrase in words
     given = " ".join(str(bound_report(fitted(bound=2.0, offset=0.0, cv=None), X, y, draws=2)).split())
@@ -243,8 +245,8 @@ def test_a_report_warns_of_what_breaks_it():
     assert f"WARNING: {beyond} of 60 training targets are farther away" in words
     assert "7 of 7 held-out rows are also among the training rows" in words
     assert report.total > report.largest_loss
-    assert "says nothing" in words
-    assert "says nothing" not in str(bound_report(fitted(n=3000, bound=2.0), *regression(3000), draws=2))
+    assert "is vacuous" in words
+    assert "is vacuous" not in str(bound_report(fitted(n=3000, bound=2.0), *regression(3000), draws=2))
 
 
 def test_a_report_renders():
@@ -295,12 +297,17 @@ def test_several_outputs_are_refused():
         bound_report(model, X, three)
 
 
+class WithoutBasis(GCERegressor):
+    def get_params(self, deep=True):
+        return {name: value for name, value in super().get_params(deep).items() if name != "basis"}
+
+
 def test_a_model_without_a_basis_takes_an_oracle():
     X, y = regression(60)
     model = fitted(basis=Neural(hidden=3, max_epochs=2))
     expected = bound_report(model, X, y, draws=3, random_state=0)
-    del model.basis
-    with pytest.raises(ValueError, match="give oracle="):
+    model.__class__, model._result = WithoutBasis, replace(model.result_, bases={})
+    with pytest.raises(ValueError, match="pass oracle="):
         bound_report(model, X, y)
     again = bound_report(model, X, y, draws=3, random_state=0, oracle=Neural(max_epochs=2))
     assert again.total == pytest.approx(expected.total)
@@ -309,7 +316,9 @@ def test_a_model_without_a_basis_takes_an_oracle():
 def test_an_unbounded_model_is_refused():
     X, y = regression(60)
     model = fitted()
-    model.bound_ = np.array([np.inf])
+    ensemble = deepcopy(model.ensemble_)
+    ensemble.bound[0] = np.inf
+    model._result = replace(model.result_, ensemble=ensemble)
     with pytest.raises(ValueError, match="bounded hull only"):
         bound_report(model, X, y)
 
@@ -318,7 +327,7 @@ def test_bad_input_is_refused():
     X, y = regression(60)
     model = fitted()
     for arguments, words in [
-        ({"delta": 0.0}, "delta must lie"),
+        ({"delta": 0.0}, "delta must be strictly"),
         ({"draws": 0}, "draws must be"),
         ({"X_held_out": X}, "together"),
         ({"y": np.stack([y, y], 1)}, "2 columns"),

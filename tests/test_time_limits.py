@@ -2,6 +2,7 @@
 
 import gc
 import warnings
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,14 +11,17 @@ import torch
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
-from gce import GCEClassifier, GCERegressor, turns
-from gce.basis import Forest, Neural, Pool, SymmetricTree, Tree, coded, compiled, descent
-from gce.callbacks import FamilyTimeLimit, TimeLimit
-from gce.clock import Pace
-from gce.objectives import Linear
-from gce.streams import RoundStreams
-from gce.table.scaling import weighted_quantiles
-from gce.turns import Turns
+from gce import GCEClassifier, GCERegressor
+from gce._utils.clock import StepTimer
+from gce._utils.random import RoundStreams
+from gce.bases import FitContext, Forest, Neural, Pool, SymmetricTree, Tree
+from gce.bases.neural import compiled, descent
+from gce.bases.objectives import Linear
+from gce.bases.trees import binned
+from gce.preprocessing.scaling import weighted_quantiles
+from gce.training import time_shares
+from gce.training.callbacks import FamilyTimeLimit, TimeLimit
+from gce.training.time_shares import TimeShares
 
 
 class Clock:
@@ -37,7 +41,7 @@ class Clock:
 def hand(monkeypatch):
     """A clock moved by hand, for all that looks at limits."""
     made = Clock()
-    for module in ("gce.clock", "gce.callbacks", "gce.turns", "gce.basis.forest"):
+    for module in ("gce._utils.clock", "gce.training.callbacks", "gce.training.time_shares", "gce.bases.trees.forest"):
         monkeypatch.setattr(f"{module}.time", made)
     return made
 
@@ -52,21 +56,21 @@ def rows(n, seed=0):
 
 
 def test_another_step_like_the_last_must_end_in_time(hand):
-    pace = Pace(110.0)
+    pace = StepTimer(110.0)
     hand.now += 4
-    assert not pace.spent()
+    assert not pace.out_of_time()
     hand.now += 2
-    assert not pace.spent(after=1.9)
+    assert not pace.out_of_time(after=1.9)
     hand.now += 2.5
-    assert pace.spent()
+    assert pace.out_of_time()
 
 
 def test_what_comes_after_the_last_round_is_kept_from_the_rounds(hand):
     limit = TimeLimit(10.0)
     limit.reserve = 2.0
     hand.now += 4
-    assert (limit.left, limit.spare) == (6.0, 4.0)
-    turn = limit.share(2)
+    assert (limit.remaining, limit.remaining_for_rounds) == (6.0, 4.0)
+    turn = limit.family_limit(2)
     assert turn.end == hand.now + 2.0
 
 
@@ -86,21 +90,19 @@ def test_what_is_done_once_before_the_first_round_is_no_pace(hand):
     assert turn(step(2, seconds=2.1))
 
 
-def family(calls=100, hurry=None):
-    basis = SimpleNamespace(rushed=False, hurried=hurry or (lambda end: None))
-    return SimpleNamespace(calls=calls, method=SimpleNamespace(basis=basis))
+def family(name):
+    return SimpleNamespace(name=name, max_iter=10, max_calls=100)
 
 
 def unfinished(rounds=0):
-    return SimpleNamespace(rounds=rounds, goes_on=lambda max_iter, max_calls: True)
+    return SimpleNamespace(rounds=rounds, continues=lambda max_iter, max_calls: True)
 
 
 def planned(costs, limit):
-    """Turns of families that take so many seconds at least."""
-    families = {name: family() for name in costs}
-    found = Turns(families, {name: unfinished() for name in costs}, 10, [limit])
+    """Shares of families that take so many seconds at least."""
+    found = TimeShares(tuple(map(family, costs)), {name: unfinished() for name in costs}, limit, FitContext())
     found._costs.update(costs)
-    found._leave_out()
+    found._skip_slow_families(limit)
     return found
 
 
@@ -140,7 +142,7 @@ def test_the_first_family_is_begun_however_late_it_is(hand):
     limit = TimeLimit(1.0)
     hand.now += 50
     found = planned({"tree": 9.0, "symmetric": 9.0}, limit)
-    assert found.begin("tree")[0].left < 0
+    assert found.begin("tree")[0].remaining < 0
 
 
 @pytest.mark.parametrize(
@@ -148,15 +150,15 @@ def test_the_first_family_is_begun_however_late_it_is(hand):
     [
         ([], [], ""),
         (["neural"], [], "time_limit=2.5 ended the fit early: neural was cut short;"),
-        (["tree", "symmetric"], ["forest"], ": tree and symmetric were cut short and forest was not begun;"),
-        (["tree"], ["a", "b", "c"], ": tree was cut short and a, b and c were not begun;"),
+        (["tree", "symmetric"], ["forest"], ": tree and symmetric were cut short and forest was not started;"),
+        (["tree"], ["a", "b", "c"], ": tree was cut short and a, b and c were not started;"),
     ],
 )
 def test_words(hand, cut, skipped, said):
     limit = TimeLimit(2.5)
-    limit.cut, limit.skipped = cut, skipped
-    assert said in limit.told
-    assert bool(said) == bool(limit.told)
+    limit.cut_short, limit.skipped = cut, skipped
+    assert said in limit.message
+    assert bool(said) == bool(limit.message)
 
 
 @pytest.mark.parametrize("kind", [GCERegressor, GCEClassifier])
@@ -166,7 +168,7 @@ def test_a_limit_of_nothing_gives_a_model_and_one_warning(kind):
     with pytest.warns(ConvergenceWarning) as told:
         model = kind(time_limit=1e-9, random_state=0).fit(X, y)
     assert len(told) == 1
-    words = "tree was cut short and symmetric, forest and neural were not begun"
+    words = "tree was cut short and symmetric, forest and neural were not started"
     assert words in str(told[0].message)
     assert told[0].filename == __file__
     assert len(model.predict(X)) == 300
@@ -189,18 +191,22 @@ def test_a_generous_limit_changes_nothing():
 
 def test_one_family_alone_is_calibrated_by_the_scores_that_its_rounds_left():
     X, y = rows(300)
-    given = {"basis": Tree(leaves=4), "max_iter": 5, "cv": 2, "random_state": 0}
+    given = {"basis": Tree(max_leaf_nodes=4), "max_iter": 5, "cv": 2, "random_state": 0}
     one, other = (GCERegressor(time_limit=limit, **given).fit(X, y) for limit in (None, 1e6))
     assert np.allclose(one.residuals_, other.residuals_, rtol=0, atol=1e-12)
 
 
 def test_families_are_rehearsed_on_few_rows_and_left_as_they_were(monkeypatch):
     X, y = rows(300)
-    monkeypatch.setattr(turns, "_ENOUGH", 100)
+    monkeypatch.setattr(time_shares, "_ENOUGH", 100)
     seen = []
-    true = turns._shortest
-    monkeypatch.setattr(turns, "_shortest", lambda own: seen.append(len(own.problem.y)) or true(own))
-    given = {"basis": [Tree(leaves=4), SymmetricTree(), Forest(trees=3), Neural(hidden=3)], "max_iter": 3, "cv": 2}
+    true = time_shares._shortest_round
+    monkeypatch.setattr(time_shares, "_shortest_round", lambda own: seen.append(len(own.problem.y)) or true(own))
+    given = {
+        "basis": [Tree(max_leaf_nodes=4), SymmetricTree(), Forest(n_estimators=3), Neural(hidden=3)],
+        "max_iter": 3,
+        "cv": 2,
+    }
     plain = GCERegressor(random_state=0, **given).fit(X, y)
     assert not seen
     timed = GCERegressor(random_state=0, time_limit=1e6, **given).fit(X, y)
@@ -210,11 +216,11 @@ def test_families_are_rehearsed_on_few_rows_and_left_as_they_were(monkeypatch):
 
 def test_sparse_rows_are_rehearsed_too(monkeypatch):
     X, y = rows(300)
-    monkeypatch.setattr(turns, "_ENOUGH", 100)
-    monkeypatch.setattr("gce.rows.WRITTEN_OUT", 0)
+    monkeypatch.setattr(time_shares, "_ENOUGH", 100)
+    monkeypatch.setattr("gce.preprocessing.sparse.DENSE_TRAINING_LIMIT", 0)
     seen = []
-    true = turns._shortest
-    monkeypatch.setattr(turns, "_shortest", lambda own: seen.append(own.problem.X.shape) or true(own))
+    true = time_shares._shortest_round
+    monkeypatch.setattr(time_shares, "_shortest_round", lambda own: seen.append(own.problem.X.shape) or true(own))
     basis = Neural(hidden=2, max_epochs=2)
     GCERegressor(basis=basis, max_iter=2, cv=2, time_limit=1e6, random_state=0).fit(csr_array(X), y)
     assert seen == [(100, 4)]
@@ -223,13 +229,19 @@ def test_sparse_rows_are_rehearsed_too(monkeypatch):
 def test_rows_are_coded_once_for_all_classes_of_as_many_codes(monkeypatch):
     X, y = rows(200)
     made = []
-    true = coded.Coding.of
-    monkeypatch.setattr(coded.Coding, "of", lambda X, codes: made.append(codes) or true(X, codes))
-    basis = [Tree(leaves=4), SymmetricTree(), Forest(trees=2)]
+    true = binned.BinnedRows.of
+
+    def noted(X, max_bins):
+        rows = true(X, max_bins)
+        made.append((max_bins, weakref.ref(rows)))
+        return rows
+
+    monkeypatch.setattr(binned.BinnedRows, "of", noted)
+    basis = [Tree(max_leaf_nodes=4), SymmetricTree(), Forest(n_estimators=2)]
     GCERegressor(basis=basis, max_iter=2, cv=2, random_state=0).fit(X, y)
-    assert made == [256, 128]
+    assert [max_bins for max_bins, _ in made] == [256, 128]
     gc.collect()
-    assert not any(len(known) == 200 for known in coded._CODINGS)
+    assert not any(rows() for _, rows in made)
 
 
 def test_quantiles_of_even_weights_are_those_of_sorted_rows():
@@ -243,17 +255,17 @@ def test_quantiles_of_even_weights_are_those_of_sorted_rows():
 
 
 def test_a_forest_has_as_many_trees_as_there_is_time_to_grow_and_ask(hand):
-    forest = Forest(trees=10)
-    forest.hurried(hand.now + 10)
+    forest = Forest(n_estimators=10)
+    context = FitContext(hand.now + 10)
 
     def grow():
         hand.now += 1
         return "tree"
 
     # a second to grow a tree and one to ask it about all rows: after five of both the time is over
-    grown = forest._grown_in_time([[grow] * 10], lambda trees: 1.0)
+    grown = forest._grow_until([[grow] * 10], lambda trees: 1.0, context)
     assert grown == [["tree"] * 5]
-    assert forest.rushed
+    assert context.cut_short
 
 
 def test_networks_end_their_training_with_the_time(hand, monkeypatch):
@@ -272,11 +284,12 @@ def test_networks_end_their_training_with_the_time(hand, monkeypatch):
 
     for module in (compiled, descent):
         monkeypatch.setattr(module, "row_orders", orders)
-    basis.minimize(objective, X, rng=rng)
+    basis.minimize(objective, X, rng=rng, context=FitContext())
     assert len(epochs) == 7
     epochs.clear()
-    basis.hurried(hand.now + 5)
-    basis.minimize(objective, X, rng=rng)
+    context = FitContext(hand.now + 5)
+    basis.minimize(objective, X, rng=rng, context=context)
+    assert context.cut_short
     # the third would end after six seconds
     assert len(epochs) == 2
 
@@ -307,7 +320,7 @@ def test_a_network_that_was_cut_short_is_said():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("basis", [Forest(trees=4), Neural(hidden=2, max_epochs=20)], ids=["forest", "neural"])
+@pytest.mark.parametrize("basis", [Forest(n_estimators=4), Neural(hidden=2, max_epochs=20)], ids=["forest", "neural"])
 def test_a_round_that_was_cut_short_is_made_again_from_a_checkpoint(basis, tmp_path):
     X, y = rows_of(0, 8000 if isinstance(basis, Neural) else 400)
     one = {"basis": basis, "cv": None, "max_atoms": 1, "random_state": 0}
@@ -321,4 +334,5 @@ def test_models_that_know_all_rows_alone_are_not_rehearsed():
     X, y = rows_of(0, 11_000)
     outputs = np.stack([y, -y, X[:, 1]])[:, :, None]
     model = GCERegressor(basis=Pool(outputs=outputs), cv=None, validation_fraction=None, max_iter=5, time_limit=600.0)
-    assert model.fit(X, y).n_iter_ > 0
+    weights = model.fit(X, y).ensemble_.weights
+    assert torch.equal(weights, model.set_params(time_limit=None).fit(X, y).ensemble_.weights)

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from gce import GCEClassifier, GCERegressor
-from gce.basis import Forest, SymmetricTree, Tree, Zero
-from gce.ensemble import ConvexEnsemble, drawn_in
-from gce.objectives import Joint, Linear, Quadratic
-from gce.risk import Risk
-from gce.streams import Streams
+from gce._utils.random import Streams
+from gce.bases import FitContext, Forest, SymmetricTree, Tree, Zero
+from gce.bases.objectives import Joint, Linear, Quadratic
+from gce.frank_wolfe.ensemble import ConvexEnsemble, tighten_bound
+from gce.losses.risk import Risk
 from helpers import LOSSES, outputs_of, targets
 
 SMOOTH = sorted(set(LOSSES) - {"absolute", "quantile", "power1.5"})
@@ -58,10 +58,10 @@ def test_a_model_has_the_slopes_and_bends_of_its_objective(loss):
         (joint, lambda g: risk.value((1 - a) * pred + a * g)),
     ):
         slope, _ = differences(value, n, k, 1e-6)
-        torch.testing.assert_close(model.slope, slope, rtol=1e-5, atol=1e-8)
+        torch.testing.assert_close(model.gradient, slope, rtol=1e-5, atol=1e-8)
         _, bend = differences(value, n, k, 1e-3)
         if loss in SMOOTH:
-            torch.testing.assert_close(model.bend, bend, rtol=2e-3, atol=1e-5)
+            torch.testing.assert_close(model.hessian, bend, rtol=2e-3, atol=1e-5)
     assert torch.equal(quadratic.unit, risk.unit)
     assert quadratic.free
     assert not joint.free
@@ -71,7 +71,7 @@ def test_a_model_has_the_slopes_and_bends_of_its_objective(loss):
 def test_kinks_bend_like_rows_weigh(loss):
     _, risk, pred, bound = problem(loss)
     model = Quadratic(risk, pred, risk.gradient(pred), bound).model
-    assert torch.equal(model.bend, risk.weight[..., None].expand_as(pred))
+    assert torch.equal(model.hessian, risk.weight[..., None].expand_as(pred))
 
 
 def test_the_linear_model_is_least_squares_on_the_slopes():
@@ -80,7 +80,7 @@ def test_the_linear_model_is_least_squares_on_the_slopes():
     D = risk.gradient(pred)
     model = Linear(D, bound, risk=risk).model
     rows = risk.weight[0] > 0
-    best = (-model.slope / model.bend)[0, rows, 0]
+    best = (-model.gradient / model.hessian)[0, rows, 0]
     weight = risk.weight[0, rows]
 
     def steep(g):
@@ -101,7 +101,7 @@ def test_the_conclusions_own_case(seed, a):
     wanted = (risk.y - risk.offset - (1 - a) * pred) / a
     for m, weight in enumerate(risk.weight):
         rows = weight > 0
-        torch.testing.assert_close((-model.slope / model.bend)[m, rows], wanted[m, rows])
+        torch.testing.assert_close((-model.gradient / model.hessian)[m, rows], wanted[m, rows])
 
 
 def grown_by_brute_force(X, D, H, leaves, depth, least, l2):
@@ -136,10 +136,10 @@ def test_best_first_growth_equals_brute_force(seed, leaves, depth, least, l2):
     X = torch.from_numpy(rng.integers(0, 4, (12, 3)).astype(float))
     D = torch.from_numpy(rng.normal(size=(1, 12, 1)))
     objective, bound = Linear(D, torch.tensor([50.0], dtype=torch.float64)), 50.0
-    atoms = Tree(leaves, depth, least, l2).minimize(objective, X, rng=streams(1))
+    proposal = Tree(leaves, depth, least, l2).minimize(objective, X, rng=streams(1), context=FitContext())
     wanted = grown_by_brute_force(X.numpy(), D[0, :, 0].numpy(), np.full(12, 1 / 12), leaves, depth, least, l2)
-    out = atoms(X)[0, :, 0].numpy()
-    np.testing.assert_allclose(float(atoms.length[0]) * out, wanted, rtol=1e-9, atol=1e-12)
+    out = proposal.atoms(X)[0, :, 0].numpy()
+    np.testing.assert_allclose(float(proposal.step_length[0]) * out, wanted, rtol=1e-9, atol=1e-12)
     assert np.abs(out).max() == pytest.approx(bound)
 
 
@@ -150,7 +150,7 @@ def test_boosting_equals_plain_gradient_boosting(seed, leaves, least):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 6, (15, 2)) + rng.normal(size=(15, 2)) / 100
     y = X[:, 0] + rng.normal(size=15)
-    model = GCERegressor(basis=Tree(leaves, least=least), max_atoms=5, **FREE).fit(X, y)
+    model = GCERegressor(basis=Tree(leaves, min_samples_leaf=least), max_atoms=5, **FREE).fit(X, y)
     plain = np.full(15, y.mean())
     for _ in range(5):
         residual = y - plain
@@ -171,7 +171,14 @@ def awkward(draw_seed, n, constant, equal):
     st.tuples(*[st.booleans()] * 3),
     st.booleans(),
     st.sampled_from(["linear", "quadratic", "joint"]),
-    st.sampled_from([Tree(4, least=1), Tree(3, least=1, l2=0.0), Tree(columns=0.4), Forest(3)]),
+    st.sampled_from(
+        [
+            Tree(4, min_samples_leaf=1),
+            Tree(3, min_samples_leaf=1, l2_regularization=0.0),
+            Tree(max_features=0.4),
+            Forest(3),
+        ]
+    ),
 )
 @settings(max_examples=60, deadline=None)
 def test_atoms_keep_to_the_bound(seed, n, constant, equal, kind, basis):
@@ -187,7 +194,7 @@ def test_atoms_keep_to_the_bound(seed, n, constant, equal, kind, basis):
     else:
         objective = Quadratic(risk, pred, risk.gradient(pred), bound)
     rows = torch.from_numpy(X)
-    atoms = basis.minimize(objective, rows, rng=streams(2))
+    atoms = basis.minimize(objective, rows, rng=streams(2), context=FitContext()).atoms
     far = torch.cat([rows, -1e30 * rows, rows + 1e6])
     for out in (atoms(rows), atoms(rows.clone()), atoms(far)):
         assert out.isfinite().all()
@@ -196,7 +203,10 @@ def test_atoms_keep_to_the_bound(seed, n, constant, equal, kind, basis):
     torch.testing.assert_close(atoms.mix(rows, torch.full((2, 1), 0.5, dtype=torch.float64)), atoms(rows).mean(0))
 
 
-@pytest.mark.parametrize("basis", [Tree(4, least=3), Tree(4, least=3, l2=0.0), Forest(3, least=2)])
+@pytest.mark.parametrize(
+    "basis",
+    [Tree(4, min_samples_leaf=3), Tree(4, min_samples_leaf=3, l2_regularization=0.0), Forest(3, min_samples_leaf=2)],
+)
 @pytest.mark.parametrize("kind", ["numbers", "two", "three"])
 def test_weighted_rows_equal_repeated_rows(basis, kind):
     rng = np.random.default_rng(5)
@@ -209,19 +219,21 @@ def test_weighted_rows_equal_repeated_rows(basis, kind):
     one, two = (estimator(basis=basis, max_atoms=calls, **FREE) for _ in range(2))
     one.fit(X, y, weight)
     two.fit(X[rows], y[rows])
-    np.testing.assert_allclose(one._scores(X), two._scores(X), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(one.raw_predict(X), two.raw_predict(X), rtol=1e-6, atol=1e-8)
 
 
 @given(st.integers(0, 10**6), st.integers(2, 20), st.booleans(), st.sampled_from([0.05, 0.5, 1.0]))
 @settings(max_examples=20, deadline=None)
 def test_boosted_fits_stay_on_the_simplex_and_in_their_hull(seed, calls, classes, shrinkage):
-    from gce.algorithms import Boosting
+    from gce.frank_wolfe.algorithms import Boosting
 
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(30, 2))
     y = rng.normal(size=30) + 3 * X[:, 0]
     estimator, y = (GCEClassifier, np.arange(30) % 3) if classes else (GCERegressor, y)
-    model = estimator(basis=Tree(4, least=2), algorithm=Boosting(shrinkage), max_atoms=calls, cv=2, random_state=0)
+    model = estimator(
+        basis=Tree(4, min_samples_leaf=2), algorithm=Boosting(shrinkage), max_atoms=calls, cv=2, random_state=0
+    )
     model.fit(X, y)
     ensemble = model.ensemble_
     assert (ensemble.weights >= 0).all()
@@ -229,7 +241,7 @@ def test_boosted_fits_stay_on_the_simplex_and_in_their_hull(seed, calls, classes
     for m in range(2):
         assert float(ensemble.weights[ensemble.origin[:, 0] == m].sum()) == pytest.approx(0.5, abs=1e-12)
     for some in (X, 1e3 * X):
-        rows = model._rows(some)
+        rows = model.encode_rows(some)
         assert (ensemble.outputs(rows).abs() <= ensemble.bound).all()
         assert ((ensemble(rows) - ensemble.offset).abs() <= ensemble.bound * (1 + 1e-12)).all()
     # the hull is as small as can be: some member has spent all of the zero function
@@ -249,12 +261,16 @@ def test_a_hull_drawn_in_holds_the_same_function(seed, spared):
     members, X = len(spared), torch.from_numpy(rng.normal(size=(9, 3)))
     gradient = torch.from_numpy(rng.normal(size=(members, 9, 2)))
     bound = torch.tensor([2.0, 5.0], dtype=torch.float64)
-    atoms = Tree(3, least=1).minimize(Linear(gradient, bound), X, rng=streams(members))
+    atoms = (
+        Tree(3, min_samples_leaf=1)
+        .minimize(Linear(gradient, bound), X, rng=streams(members), context=FitContext())
+        .atoms
+    )
     zero = torch.tensor(spared, dtype=torch.float64)
     weights = torch.cat([zero, 1 - zero]) / members
     origin = torch.tensor([[m, t] for t in (0, 1) for m in range(members)])
     wide = ConvexEnsemble([Zero(members, 2), atoms], weights, origin, torch.zeros(2, dtype=torch.float64), bound)
-    tight = drawn_in(wide)
+    tight = tighten_bound(wide)
     torch.testing.assert_close(tight(X), wide(X), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(tight.bound, (1 - zero.min()) * bound)
     assert (tight.weights > 0).all()
@@ -277,14 +293,20 @@ def test_few_sparse_rows_are_written_out(basis):
 @given(
     st.integers(0, 10**6),
     st.sampled_from(["squared", "cross_entropy", "logistic"]),
-    st.sampled_from([Tree(leaves=6, least=1, rows=0.5, columns=0.6), Tree(depth=2, least=2), SymmetricTree(depth=3)]),
+    st.sampled_from(
+        [
+            Tree(max_leaf_nodes=6, min_samples_leaf=1, subsample=0.5, max_features=0.6),
+            Tree(max_depth=2, min_samples_leaf=2),
+            SymmetricTree(max_depth=3),
+        ]
+    ),
 )
 @settings(max_examples=40, deadline=None)
 def test_what_a_round_knows_is_what_its_trees_say(seed, loss, basis):
     """Rows that were learned from have their leaves from the grower, others fall; evaluated anew, all fall alike."""
     X, risk, pred, bound = problem(loss, seed, n=25)
-    atoms = basis.minimize(Quadratic(risk, pred, risk.gradient(pred), bound), X, rng=streams(2))
-    rows, known = atoms.known
-    assert rows is X
-    assert torch.equal(known, atoms(X.clone()))
-    assert known.abs().max() == bound.max()
+    proposal = basis.minimize(
+        Quadratic(risk, pred, risk.gradient(pred), bound), X, rng=streams(2), context=FitContext()
+    )
+    assert torch.equal(proposal.outputs, proposal.atoms(X))
+    assert proposal.outputs.abs().max() == bound.max()

@@ -6,12 +6,12 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 import gce
-from gce.basis import Forest, Neural, RegressorBasis, Tree
-from gce.basis.neural import TrainedBasis
-from gce.mixing import Trial
+from gce.bases import Forest, Neural, RegressorBasis, Tree
+from gce.bases.neural.basis import TrainedBasis
+from gce.training.family_weights import FamilyScreening
 from test_checkpoints import MANY, ONE, THREE, X, assert_equal, by_single_rounds
 
-TREE, FOREST, NET = Tree(leaves=4, least=3), Forest(trees=4), Neural(hidden=4, max_epochs=10)
+TREE, FOREST, NET = Tree(max_leaf_nodes=4, min_samples_leaf=3), Forest(n_estimators=4), Neural(hidden=4, max_epochs=10)
 SMALL = {"cv": 3, "max_atoms": 6, "random_state": 0}
 
 
@@ -23,13 +23,13 @@ CASES = {
     "trees": (regressor(TREE, max_atoms=12, n_iter_no_change=2), ONE),
     "trees-outputs": (regressor(TREE), MANY),
     "trees-pairwise": (regressor(TREE, algorithm="pairwise"), ONE),
-    "sampled": (regressor(Tree(leaves=4, least=3, columns=0.5)), ONE),
+    "sampled": (regressor(Tree(max_leaf_nodes=4, min_samples_leaf=3, max_features=0.5)), ONE),
     "forest": (regressor(FOREST, max_atoms=2), ONE),
     "mixed": (regressor([TREE, FOREST, NET], n_iter_no_change=2), ONE),
     "mixed-scored": (regressor([NET, TREE], scoring="neg_mean_absolute_error"), MANY),
     "mixed-classes": (gce.GCEClassifier(basis=[TREE, FOREST], **SMALL), THREE),
     "mixed-nothing-held-out": (regressor([TREE, NET], cv=None, validation_fraction=None), ONE),
-    "named": (regressor({"../a": TREE, "a/..": NET, "": Tree(leaves=2)}), ONE),
+    "named": (regressor({"../a": TREE, "a/..": NET, "": Tree(max_leaf_nodes=2)}), ONE),
 }
 
 
@@ -46,7 +46,7 @@ def test_a_fit_by_single_rounds_is_the_fit(name, folder):
     assert_equal(last, whole)
     assert np.array_equal(last.bound_, whole.bound_)
     if name.startswith("mixed"):
-        assert last._fit.shares == whole._fit.shares
+        assert last.result_.family_weights == whole.result_.family_weights
     assert [path.parent for path in folder.parent.rglob("*.safetensors")] == [folder] * len(list(folder.iterdir()))
 
 
@@ -96,10 +96,10 @@ def test_a_limit_beyond_the_habit_widens_the_hull_and_keeps_what_is_there(folder
 
     class Short(Tree):
         @property
-        def habit(self):
-            return super().habit._replace(calls=3)
+        def fit_defaults(self):
+            return super().fit_defaults._replace(calls=3)
 
-    model = regressor(Short(leaves=4, least=3), n_iter_no_change=None)
+    model = regressor(Short(max_leaf_nodes=4, min_samples_leaf=3), n_iter_no_change=None)
     for atoms in (3, 6, 4):
         fitted = clone(model).set_params(max_atoms=atoms).fit(X, ONE, checkpoint=folder)
     whole = clone(model).set_params(max_atoms=6).fit(X, ONE)
@@ -115,7 +115,7 @@ def test_a_limit_beyond_the_habit_widens_the_hull_and_keeps_what_is_there(folder
     [
         {"basis": [TREE, NET]},
         {"basis": [FOREST, TREE, NET]},
-        {"basis": [Tree(leaves=5, least=3), FOREST, NET]},
+        {"basis": [Tree(max_leaf_nodes=5, min_samples_leaf=3), FOREST, NET]},
         {"basis": TREE},
         {"random_state": 1},
     ],
@@ -134,9 +134,9 @@ class OwnTree(Tree):
 
 
 def test_objects_of_ones_own_among_families_are_known_by_their_parameters(folder):
-    regressor([OwnTree(leaves=3), NET], max_atoms=1).fit(X, ONE, checkpoint=folder)
-    regressor([OwnTree(leaves=3), NET], max_atoms=1).fit(X, ONE, checkpoint=folder)
-    for other in ([OwnTree(leaves=4), NET], {"owntree": OwnTree(leaves=3), "neural": NET}):
+    regressor([OwnTree(max_leaf_nodes=3), NET], max_atoms=1).fit(X, ONE, checkpoint=folder)
+    regressor([OwnTree(max_leaf_nodes=3), NET], max_atoms=1).fit(X, ONE, checkpoint=folder)
+    for other in ([OwnTree(max_leaf_nodes=4), NET], {"owntree": OwnTree(max_leaf_nodes=3), "neural": NET}):
         with pytest.raises(ValueError, match="of another basis"):
             regressor(other, max_atoms=1).fit(X, ONE, checkpoint=folder)
 
@@ -153,10 +153,10 @@ def test_without_the_best_scores_a_fit_goes_on_to_rounding(folder):
     assert len(kept) == 1
     raw = kept[0].read_bytes()
     kept[0].write_bytes(raw[:-1])
-    with pytest.raises(gce.ModelFileError, match=r"1-tree-best-.*; delete it to go on to rounding"):
+    with pytest.raises(gce.ModelFileError, match=r"1-tree-best-.*; delete it to continue up to rounding"):
         clone(model).fit(X, y, checkpoint=folder)
     kept[0].unlink()
-    with pytest.warns(UserWarning, match=r"1-tree-best-.* the fit goes on from round .*, but to rounding"):
+    with pytest.warns(UserWarning, match=r"1-tree-best-.* the fit continues from round .*, but only up to rounding"):
         on = clone(model).fit(X, y, checkpoint=folder)
     np.testing.assert_allclose(on.predict(X), whole.predict(X), rtol=1e-9)
     kept[0].write_bytes(raw)
@@ -170,15 +170,15 @@ class Tried(Neural):
     """Networks that must count after three rounds."""
 
     @property
-    def habit(self):
-        return super().habit._replace(trial=3)
+    def fit_defaults(self):
+        return super().fit_defaults._replace(screening_rounds=3)
 
 
-@pytest.mark.parametrize(("least", "rounds"), [(2.0, 3), (-1.0, 6)])
-def test_a_family_that_lost_its_trial_is_not_gone_on_with(least, rounds, folder, monkeypatch):
-    monkeypatch.setattr(Trial, "least", least)
+@pytest.mark.parametrize(("min_weight", "rounds"), [(2.0, 3), (-1.0, 6)])
+def test_a_family_that_lost_its_trial_is_not_gone_on_with(min_weight, rounds, folder, monkeypatch):
+    monkeypatch.setattr(FamilyScreening, "min_weight", min_weight)
     model = regressor({"tree": TREE, "neural": Tried(hidden=4, max_epochs=10)}, n_iter_no_change=None, tol=0.0)
     whole = clone(model).fit(X, ONE)
-    assert whole._fit.fits["neural"].rounds == rounds
+    assert len(whole.result_.families[-1].rounds) == rounds
     assert_equal(by_single_rounds(model, X, ONE, checkpoint=folder), whole)
     assert_equal(clone(model).fit(X, ONE, checkpoint=folder), whole)

@@ -10,20 +10,21 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import gce
-from gce.active_set import ActiveSet, Direction
-from gce.basis import Forest, ForestAtoms, Networks, Neural, Tree, TreeAtoms, Zero
-from gce.basis.network import TwoLayer
-from gce.basis.stored import restore, store
-from gce.ensemble import collect
-from gce.parts import Parts
-from gce.storage import container, paths
-from gce.storage.paths import MOST_READ, Room
-from gce.trees import Grove
-from helpers import random_grove
+from gce._utils.codecs import Parts
+from gce.bases import Forest, ForestAtoms, Networks, Neural, Proposal, Tree, TreeAtoms, Zero
+from gce.bases.neural.network import TwoLayer
+from gce.bases.registry import restore, store
+from gce.bases.trees import TreeArrays
+from gce.frank_wolfe.active_set import ActiveSet
+from gce.frank_wolfe.ensemble import collect
+from gce.frank_wolfe.step import Direction
+from gce.io import container, paths
+from gce.io.paths import MOST_READ, SizeBudget
+from helpers import random_trees
 from test_model_files import NEW, ONE, THREE, TWO, X, assert_equal
 
 MANY = np.column_stack([ONE, -5 * X[:, 2] ** 2])
-TREE, FOREST, NET = Tree(leaves=4, least=3), Forest(trees=3), Neural(hidden=3, max_epochs=10)
+TREE, FOREST, NET = Tree(max_leaf_nodes=4, min_samples_leaf=3), Forest(n_estimators=3), Neural(hidden=3, max_epochs=10)
 SMALL = {"max_atoms": 6, "cv": 2, "random_state": 0}
 
 
@@ -49,7 +50,7 @@ CASES = {
     "forest-two": (classifier(FOREST), TWO),
     "forest-three": (classifier(FOREST), THREE),
     "mixed": (regressor([TREE, FOREST, NET]), ONE),
-    "mixed-outputs": (regressor({"one": TREE, "other": Tree(leaves=3), "third": NET}), MANY),
+    "mixed-outputs": (regressor({"one": TREE, "other": Tree(max_leaf_nodes=3), "third": NET}), MANY),
     "mixed-two": (classifier([TREE, FOREST]), TWO),
     "mixed-three": (classifier([FOREST, TREE, NET]), THREE),
     "mixed-nothing-held-out": (regressor([TREE, NET], cv=None, validation_fraction=None), ONE),
@@ -80,7 +81,7 @@ def test_what_comes_back_is_what_went_in(name, path):
         assert torch.equal(back.ensemble_.state_dict()[buffer], own)
         assert back.ensemble_.state_dict()[buffer].dtype == own.dtype
     if name.startswith("mixed"):
-        assert back._fit.shares == model._fit.shares
+        assert back.result_.family_weights == model.result_.family_weights
     # what was written twice is the same file, but for the time of writing
     back.save(path.with_name("again"))
     first, second = container.read(path), container.read(path.with_name("again"))
@@ -106,19 +107,19 @@ def test_a_loaded_fit_goes_on_where_the_saved_one_would(name, path):
 
 def test_families_whose_turn_did_not_come_come_back(path):
     model = regressor([TREE, FOREST, NET], callbacks=[lambda step: step.t == 2], warm_start=True).fit(X, ONE)
-    assert list(model._fit.begun) == ["tree"]
+    assert [family.name for family in model.result_.fitted_families] == ["tree"]
     model.set_params(callbacks=None).save(path)
     back = gce.load(path)
     assert_equal(model, back)
     assert back.history_ == model.history_
     assert_equal(model.fit(X, ONE), back.fit(X, ONE))
-    assert list(back._fit.begun) == ["tree", "forest", "neural"]
+    assert [family.name for family in back.result_.fitted_families] == ["tree", "forest", "neural"]
 
 
 @pytest.mark.parametrize("name", ["trees-outputs", "mixed-outputs", "mixed-three"])
 def test_an_edited_ensemble_comes_back(name, path):
     model, y = CASES[name]
-    pruned = clone(model).fit(X, y).prune(4, X=X, y=y).model
+    pruned = clone(model).fit(X, y).prune(4, X=X, y=y)
     pruned.save(path)
     assert np.array_equal(gce.load(path).predict(NEW), pruned.predict(NEW))
 
@@ -136,10 +137,8 @@ def test_atoms_of_two_hulls_stay_apart():
 def test_pickles_hold_no_rows_of_a_fit():
     model = clone(CASES["trees"][0]).fit(X, ONE)
     size = len(pickle.dumps(model))
-    assert b"_known" not in pickle.dumps(model._fit)
     model.predict(np.tile(X, (500, 1)))
     assert len(pickle.dumps(model)) == size
-    assert all(atoms.known is None for atoms in pickle.loads(pickle.dumps(model))._fit.atoms)
     assert_equal(model, pickle.loads(pickle.dumps(model)))
 
 
@@ -149,15 +148,15 @@ def test_pickles_hold_no_rows_of_a_fit():
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([torch.float64, torch.float32]))
 def test_any_grove_comes_back(seed, outputs, dtype):
-    grove = random_grove(np.random.default_rng(seed), 5, outputs, 12, dtype)
-    back = Grove.restored(grove.stored(), 5, outputs, dtype)
+    grove = random_trees(np.random.default_rng(seed), 5, outputs, 12, dtype)
+    back = TreeArrays.restored(grove.stored(), 5, outputs, dtype)
     for name, tensor in grove.tensors().items():
         assert torch.equal(tensor, back.tensors()[name])
         assert tensor.dtype == back.tensors()[name].dtype
 
 
 def trees_of(seed=0, k=2):
-    grove = random_grove(np.random.default_rng(seed), 3, 1, 6 * k, torch.float64)
+    grove = random_trees(np.random.default_rng(seed), 3, 1, 6 * k, torch.float64)
     return TreeAtoms(grove, torch.full((k,), 2.0, dtype=torch.float64))
 
 
@@ -179,17 +178,17 @@ def altered(parts, name, index, value):
         ("grove.left", 0, "children"),
         ("grove.left", -1, "children"),
         ("grove.left", 10_000, "children"),
-        ("grove.feature", 3, "looks at a column that is none of 3"),
-        ("grove.feature", -1, "looks at a column"),
+        ("grove.feature", 3, "a column that does not exist: there are 3"),
+        ("grove.feature", -1, "a column that does not exist"),
         ("grove.threshold", torch.nan, "not finite"),
         ("grove.threshold", torch.inf, "not finite"),
         ("grove.value", torch.nan, "not finite"),
-        ("grove.value", 1.001, "can leave the ensemble's bound"),
-        ("grove.value", -1.001, "can leave the ensemble's bound"),
+        ("grove.value", 1.001, "can exceed the bound of the ensemble"),
+        ("grove.value", -1.001, "can exceed the bound of the ensemble"),
         ("grove.size", 0, "sizes"),
         ("grove.size", 2**62, "sizes"),
-        ("bound", 2.5, "can leave the ensemble's bound"),
-        ("bound", 0.0, "can leave the ensemble's bound"),
+        ("bound", 2.5, "can exceed the bound of the ensemble"),
+        ("bound", 0.0, "can exceed the bound of the ensemble"),
         ("bound", torch.nan, "not finite"),
     ],
 )
@@ -204,16 +203,16 @@ def test_trees_that_are_none_are_refused(name, value, message):
 def test_a_node_with_two_parents_is_refused():
     """Or a small file could describe a tree that is met without end."""
     left = torch.tensor([1, 3, 3, 0, 0], dtype=torch.int32)
-    tree = Grove(
+    tree = TreeArrays(
         torch.tensor([5]), torch.zeros(5, dtype=torch.int32), torch.zeros(5).double(), left, torch.zeros(5, 1).double()
     )
-    with pytest.raises(ValueError, match="child of one other"):
-        Grove.restored(tree.stored(), 1, 1, torch.float64)
+    with pytest.raises(ValueError, match="child of exactly one node"):
+        TreeArrays.restored(tree.stored(), 1, 1, torch.float64)
 
 
 def test_a_row_cannot_fall_into_another_tree():
     left = torch.tensor([1, 0, 0, 1, 0, 0], dtype=torch.int32)
-    two = Grove(
+    two = TreeArrays(
         torch.tensor([3, 3]),
         torch.zeros(6, dtype=torch.int32),
         torch.zeros(6).double(),
@@ -221,34 +220,34 @@ def test_a_row_cannot_fall_into_another_tree():
         torch.zeros(6, 1).double(),
     )
     parts = two.stored()
-    Grove.restored(parts, 1, 1, torch.float64)
+    TreeArrays.restored(parts, 1, 1, torch.float64)
     for place in (2, 4):
         with pytest.raises(ValueError, match="in its own tree"):
-            Grove.restored(altered(parts, "left", 0, place), 1, 1, torch.float64)
+            TreeArrays.restored(altered(parts, "left", 0, place), 1, 1, torch.float64)
 
 
 @pytest.mark.parametrize(
     ("k", "link", "value", "message"),
     [
-        (1, "logit", -0.1, "no probabilities"),
-        (1, "logit", 1.1, "no probabilities"),
-        (3, "log", 1.1, "no probabilities"),
-        (3, "logit", 0.5, "two classes"),
+        (1, "logit", -0.1, "not probabilities"),
+        (1, "logit", 1.1, "not probabilities"),
+        (3, "log", 1.1, "not probabilities"),
+        (3, "logit", 0.5, "single output"),
         (3, "identity", torch.inf, "not finite"),
     ],
 )
 def test_forests_that_are_none_are_refused(k, link, value, message):
     bound = torch.full((k,), 9.0, dtype=torch.float64)
-    grove = random_grove(np.random.default_rng(0), 3, k, 6, torch.float32)
+    grove = random_trees(np.random.default_rng(0), 3, k, 6, torch.float32)
     grove.value.abs_()
     atoms = ForestAtoms(grove, torch.zeros(k, dtype=torch.float64), bound, 3, link)
     if k == 1 or link != "logit":
         assert len(ForestAtoms.restored(atoms.stored(), 3, bound)) == 2
     with pytest.raises(ValueError, match=message):
         ForestAtoms.restored(altered(atoms.stored(), "grove.value", 0, value), 3, bound)
-    with pytest.raises(ValueError, match="leave the ensemble's bound"):
+    with pytest.raises(ValueError, match="exceed the bound of the ensemble"):
         ForestAtoms.restored(ForestAtoms(grove, atoms.offset, 2 * bound, 3, "identity").stored(), 3, bound)
-    with pytest.raises(ValueError, match="no forests of 4"):
+    with pytest.raises(ValueError, match="divided into forests of 4"):
         ForestAtoms.restored(ForestAtoms(grove, atoms.offset, bound, 4, "identity").stored(), 3, bound)
 
 
@@ -264,7 +263,7 @@ def course_of(seed, rounds=30, members=2, blocks=1):
         if t == rounds // 2:
             active.retire(torch.arange(members) < max(1, members - 1))
         if rng.random() < 0.8:
-            active.admit(Zero(len(active.members), blocks), torch.ones(len(active.members), dtype=torch.bool))
+            active.admit(Proposal(Zero(len(active.members), blocks)), torch.ones(len(active.members), dtype=torch.bool))
         shape = len(active.members), active.weights.shape[2]
         go = Direction(
             torch.from_numpy(rng.integers(0, len(active.slots), shape)), torch.zeros(shape, dtype=torch.long)
@@ -279,8 +278,10 @@ def course_of(seed, rounds=30, members=2, blocks=1):
 def test_paths_of_weights_come_back_to_the_bit(seed, rounds, members, blocks):
     path = course_of(seed, rounds, members, blocks)
     parts = Parts()
-    parts.add("path", paths.store(path, Room(1 << 20)))
-    back = paths.restore(parts, [who for who, _ in path], [weights.shape[1] for _, weights in path], Room(1 << 20))
+    parts.add("path", paths.store(path, SizeBudget(1 << 20)))
+    back = paths.restore(
+        parts, [who for who, _ in path], [weights.shape[1] for _, weights in path], SizeBudget(1 << 20)
+    )
     assert all(torch.equal(own, other) for (_, own), other in zip(path, back, strict=True))
 
 
@@ -288,18 +289,18 @@ def test_boosted_weights_take_a_few_numbers_a_round(path):
     model = clone(CASES["trees"][0]).fit(X, ONE)
     model.save(path)
     _, tensors = container.read(path)
-    rounds = sum(len(news.members) for news in model._fit.course)
+    rounds = sum(len(record.members) for record in model.result_.families[0].rounds)
     assert rounds == 80
     # of a new tree and of the zero function
-    assert len(tensors["fit.course.path.moved"]) == 2 * rounds
-    assert sum(news.weights.numel() for news in model._fit.course) > 800
+    assert len(tensors["families.0.course.path.moved"]) == 2 * rounds
+    assert sum(record.weights.numel() for record in model.result_.families[0].rounds) > 800
 
 
 def test_weights_that_all_move_are_written_as_they_are(path):
     model = regressor(NET, algorithm="frank-wolfe").fit(X, ONE)
     model.save(path)
     _, tensors = container.read(path)
-    assert "fit.course.path.weights" in tensors
+    assert "families.0.course.path.weights" in tensors
     assert_equal(model, gce.load(path))
 
 
@@ -308,5 +309,5 @@ def test_moves_that_would_fill_the_memory_are_refused():
     moves = Parts({"blocks": 1}, {"counts": torch.zeros(rounds, dtype=torch.int64)})
     parts = Parts()
     parts.add("path", moves)
-    with pytest.raises(ValueError, match="more than are written by their moves"):
-        paths.restore(parts, [[0]] * rounds, list(range(1, rounds + 1)), Room(MOST_READ))
+    with pytest.raises(ValueError, match="more than gce stores as changes"):
+        paths.restore(parts, [[0]] * rounds, list(range(1, rounds + 1)), SizeBudget(MOST_READ))

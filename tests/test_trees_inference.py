@@ -11,14 +11,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gce import native
-from gce.basis import ForestAtoms, TreeAtoms
-from gce.ensemble import ConvexEnsemble
-from gce.trees import Grove
-from gce.trees.coding import Coding
-from helpers import GPU, random_grove
+from gce._utils import parallel
+from gce.bases import ForestAtoms, TreeAtoms
+from gce.bases.trees import TreeArrays, tree_arrays
+from gce.bases.trees.bin_thresholds import ThresholdBins
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from helpers import GPU, random_trees
 
-falling = pytest.importorskip("gce.trees.falling")
+falling = pytest.importorskip("gce.bases.trees.predictor")
 INPUTS = 4
 
 
@@ -53,7 +53,7 @@ def rows_for(rng, n):
 )
 def test_all_ways_find_the_same_bits(seed, n, outputs, trees, dtype):
     rng = np.random.default_rng(seed)
-    grove = random_grove(rng, INPUTS, outputs, trees, dtype)
+    grove = random_trees(rng, INPUTS, outputs, trees, dtype)
     X, weights = rows_for(rng, n), rng.normal(size=(trees, outputs))
     count = int(rng.integers(1, trees + 1))
     into = rng.integers(0, count, trees)
@@ -74,7 +74,7 @@ def test_chains_around_the_length_of_a_mask(leaves, side):
         left[node], threshold[node] = 2 * step + 1, leaves - step if side == "left" else step + 1
         node = int(left[node]) + (side == "right")
     value = np.arange(2 * leaves - 1.0)[:, None] / 1000
-    grove = Grove.of([(np.zeros(2 * leaves - 1, np.int32), threshold, left, value)])
+    grove = TreeArrays.of([(np.zeros(2 * leaves - 1, np.int32), threshold, left, value)])
     X = np.arange(0, leaves + 2, 0.5)[:, None]
     X = np.concatenate([X, np.nextafter(X, np.inf), np.nextafter(X, -np.inf), [[np.inf], [-np.inf], [np.nan]]])
     one = torch.ones(1, 1, dtype=torch.float64)
@@ -87,8 +87,8 @@ def atoms_of(rng, kind):
     k = 3 if kind in ("trees", "log") else 1
     bound, offset = torch.full((k,), 4.0).double(), torch.from_numpy(rng.normal(size=k))
     if kind == "trees":
-        return TreeAtoms(random_grove(rng, INPUTS, 1, 5 * k), bound)
-    grove = random_grove(rng, INPUTS, k, 15, torch.float32)
+        return TreeAtoms(random_trees(rng, INPUTS, 1, 5 * k), bound)
+    grove = random_trees(rng, INPUTS, k, 15, torch.float32)
     if kind != "identity":
         grove.value.abs_()
     return ForestAtoms(grove, offset, bound, 5, kind)
@@ -107,9 +107,9 @@ def test_a_row_gets_the_same_bits_wherever_it_stands(kind, compiled, seed, first
     weights = torch.from_numpy(rng.random((len(atoms), 1)))
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
-            patch.setattr(native, "falling", lambda: None)
+            patch.setattr(tree_arrays, "predictor_kernels", lambda: None)
         patch.setattr(falling, "WORTH_A_THREAD", 1)
-        with native.limited(threads):
+        with parallel.limited(threads):
             out, mixed = atoms(X), atoms.mix(X, weights)
         some = X[first : first + count].clone()
         assert torch.equal(atoms(some), out[:, first : first + count])
@@ -159,8 +159,8 @@ def test_cuts_of_a_level_are_one(depth):
     level = np.log2(np.arange(1, nodes + 1)).astype(int)
     feature, threshold = rng.integers(0, INPUTS, depth + 1)[level].astype(np.int32), rng.normal(size=depth + 1)[level]
     left = np.where(level < depth, 2 * np.arange(nodes) + 1, 0).astype(np.int32)
-    grove = Grove.of([(feature, threshold, left, rng.normal(size=(nodes, 1)))])
-    _, coding, (begin, column, code, out, *_) = grove._sieved(falling)
+    grove = TreeArrays.of([(feature, threshold, left, rng.normal(size=(nodes, 1)))])
+    _, coding, (begin, column, code, out, *_) = grove._prepared(falling)
     assert coding[3].sum() == depth
     # each eight leaves meet a cut once, if at all, and four at a time
     for first, last in pairwise(begin[0].tolist()):
@@ -183,10 +183,10 @@ def test_more_cuts_than_bytes_can_tell_apart(trees, n):
         left[:63] = 2 * np.arange(63) + 1
         feature = rng.integers(0, 2, 127).astype(np.int32)
         grown.append((3 * feature, rng.normal(size=127), left, rng.normal(size=(127, 1))))
-    grove, X = Grove.of(grown), rng.normal(size=(n, INPUTS))
+    grove, X = TreeArrays.of(grown), rng.normal(size=(n, INPUTS))
     X[rng.random(X.shape) < 0.1] = np.nan
     X[rng.random(X.shape) < 0.1] = np.inf
-    coding = Coding.of(*(t.numpy() for t in (grove.size, grove.feature, grove.threshold, grove.left)))
+    coding = ThresholdBins.of(*(t.numpy() for t in (grove.size, grove.feature, grove.threshold, grove.left)))
     assert set(coding.column) == {0, 3}
     assert coding.number.max() <= 255
     assert (len(coding.group) > 2) == (trees > 5)
@@ -210,13 +210,13 @@ if sys.argv[1] == "plain":
     sys.meta_path.insert(0, Absent())
 import numpy as np
 import gce
-from gce.basis import Forest, Tree
+from gce.bases import Forest, Tree
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
 given = {"cv": 2, "random_state": 0, "max_atoms": 3}
-for basis in (Tree(leaves=4, least=4), Forest(trees=2, least=3)):
+for basis in (Tree(max_leaf_nodes=4, min_samples_leaf=4), Forest(n_estimators=2, min_samples_leaf=3)):
     model = gce.GCERegressor(basis=basis, **given).fit(X, X[:, 0] * X[:, 1])
-    trees = model.ensemble_.parts[-1].grove
+    trees = model.ensemble_.parts[-1].trees
     print(trees.size.tolist(), trees.feature.tolist(), trees.left.tolist(), trees.threshold.tolist())
     print(np.round(model.predict(X), 9).tolist())
 """
@@ -228,9 +228,9 @@ def test_without_numba_the_same_trees_grow_slowly():
         for how in ("compiled", "plain")
     ]
     assert done[0].stdout == done[1].stdout
-    assert "gce.trees.falling cannot be compiled (no numba here): tensor operations stand in" in done[1].stderr
-    assert "gce.trees.growing cannot be compiled (no numba here): it runs as plain Python" in done[1].stderr
-    assert done[1].stderr.count("gce.trees.growing") == 1
+    assert "gce.bases.trees.predictor cannot be compiled (no numba here): tensor operations stand in" in done[1].stderr
+    assert "gce.bases.trees.grower cannot be compiled (no numba here): it runs as plain Python" in done[1].stderr
+    assert done[1].stderr.count("gce.bases.trees.grower cannot") == 1
     assert "RuntimeWarning" not in done[1].stderr
 
 

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import gce
-from gce.basis import Forest, ForestAtoms, Neural, Tree, TreeAtoms, Zero
-from gce.ensemble import ConvexEnsemble
-from gce.export import trees
-from gce.export.ensemble import scores
-from gce.export.graph import Graph
-from helpers import random_grove
+from gce.bases import Forest, ForestAtoms, Neural, Tree, TreeAtoms, Zero
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.io.onnx import trees
+from gce.io.onnx.ensemble import raw_scores
+from gce.io.onnx.graph import Graph
+from helpers import random_trees
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
 from test_onnx import ROWS, THREE, TWO, Y3, X, Y, contents, feeds, frame, session  # noqa: E402
 
-TREE, FOREST, NET = Tree(leaves=5, least=3), Forest(trees=4), Neural(hidden=3, max_epochs=10)
+TREE, FOREST, NET = Tree(max_leaf_nodes=5, min_samples_leaf=3), Forest(n_estimators=4), Neural(hidden=3, max_epochs=10)
 SMALL = {"max_atoms": 4, "cv": 2, "random_state": 0}
 
 
@@ -76,7 +76,7 @@ def test_so_it_does_for_tables_and_edited_models():
     train, new = frame(200, 0), frame(60, 1)
     y = np.where(train["town"] == "Rom", 3.0, 0.0) + train["age"].fillna(20) / 10
     model = regressor([TREE, FOREST], categorical_features=["zip"]).fit(train, y)
-    model = model.prune(3, X=train, y=y).model
+    model = model.prune(3, X=train, y=y)
     run = session(model)
     text = {each.name for each in run.get_inputs() if each.type == "tensor(string)"}
     for rows in (train, new):
@@ -88,7 +88,7 @@ def test_so_it_does_for_tables_and_edited_models():
 
 def graph_of(ensemble, inputs):
     graph, k = Graph(), len(ensemble.offset)
-    graph.output("raw", scores(graph, ensemble, graph.input("X", np.float64, inputs), inputs), np.float64, k)
+    graph.output("raw", raw_scores(graph, ensemble, graph.input("X", np.float64, inputs), inputs), np.float64, k)
     run = runtime.InferenceSession(graph.model("0", {})).run
     return lambda rows: run(None, {"X": rows})[0]
 
@@ -99,13 +99,13 @@ def random_ensemble(seed, inputs, k):
     bound = torch.from_numpy(rng.uniform(0.5, 20, k))
     offset = torch.from_numpy(rng.normal(size=k))
     link = ["identity", "logit" if k == 1 else "log"][int(rng.integers(2))]
-    forest = random_grove(rng, inputs, k, 3 * 2, torch.float32)
+    forest = random_trees(rng, inputs, k, 3 * 2, torch.float32)
     if link != "identity":
         forest.value.abs_()
     parts = [
         Zero(1, k),
-        TreeAtoms(random_grove(rng, inputs, 1, 4 * k), bound),
-        TreeAtoms(random_grove(rng, inputs, 1, 2 * k), bound / 3),
+        TreeAtoms(random_trees(rng, inputs, 1, 4 * k), bound),
+        TreeAtoms(random_trees(rng, inputs, 1, 2 * k), bound / 3),
         ForestAtoms(forest, offset, bound, 3, link),
     ]
     count = sum(map(len, parts))
@@ -130,7 +130,7 @@ def test_ensembles_of_all_kinds(seed, inputs, k):
 def test_thousands_of_trees_sum_in_double_whatever_their_unit(unit):
     # the operator adds up in double and gives a single: neither its digits nor its range would do
     rng = np.random.default_rng(0)
-    parts = [TreeAtoms(random_grove(rng, 3, 1, 3000, most=9), torch.full((1,), unit, dtype=torch.float64))]
+    parts = [TreeAtoms(random_trees(rng, 3, 1, 3000, most=9), torch.full((1,), unit, dtype=torch.float64))]
     weights = torch.full((3000,), 1 / 3000, dtype=torch.float64)
     places, zero = torch.zeros(3000, 2, dtype=torch.int64), torch.zeros(1, dtype=torch.float64)
     ensemble = ConvexEnsemble(parts, weights, places, zero, parts[0].bound)
@@ -178,7 +178,7 @@ def test_trees_without_weight_stay_out():
     ensemble.weights[:] = 0
     ensemble.weights[2] = 1.0
     graph = Graph()
-    graph.output("raw", scores(graph, ensemble, graph.input("X", np.float64, 4), 4), np.float64, 1)
+    graph.output("raw", raw_scores(graph, ensemble, graph.input("X", np.float64, 4), 4), np.float64, 1)
     (node,) = tree_nodes(graph.model("0", {}))
     assert set(attribute(node, "nodes_treeids")) == {0}
 
@@ -202,7 +202,7 @@ def test_pure_leaves_say_nothing_of_other_classes():
 
 
 def test_too_many_nodes_are_refused(monkeypatch):
-    monkeypatch.setattr(trees, "_MOST_ENTRIES", 10)
+    monkeypatch.setattr(trees, "_MAX_ENTRIES", 10)
     model = regressor(TREE).fit(X, Y)
-    with pytest.raises(ValueError, match=r"nodes of trees are too many for an ONNX graph: prune"):
+    with pytest.raises(ValueError, match=r"tree nodes are too many for an ONNX graph: prune"):
         session(model)

@@ -1,7 +1,6 @@
 """The union of several classes: every class is asked, the best proposal is taken, and it stays what it is."""
 
 import io
-import pickle
 
 import joblib
 import numpy as np
@@ -12,18 +11,35 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
-from gce import GCEClassifier, GCERegressor, Neural, Neuron, Pool, RegressorBasis, Union
-from gce.algorithms import ALGORITHMS
-from gce.basis import Basis, Networks, Tree, TreeAtoms, Zero
-from gce.basis.assorted import Assorted
-from gce.objectives import Joint, Linear, Quadratic
-from gce.parts import Parts
-from gce.risk import Risk
-from gce.storage import courses
-from gce.streams import Streams
+from gce import GCEClassifier, GCERegressor
+from gce._utils.codecs import Parts
+from gce._utils.random import Streams
+from gce.bases import (
+    Basis,
+    FitContext,
+    Networks,
+    Neural,
+    Neuron,
+    Pool,
+    Proposal,
+    RegressorBasis,
+    Tree,
+    TreeAtoms,
+    Union,
+    Zero,
+)
+from gce.bases.mixed_atoms import MixedAtoms
+from gce.bases.objectives import Joint, Linear, Quadratic
+from gce.frank_wolfe.algorithms import ALGORITHMS
+from gce.io.rounds import restore_rounds, store_rounds
+from gce.losses.risk import Risk
 from helpers import LOSSES, outputs_of, targets
 
-TREE, STUMP, NET = Tree(leaves=4, least=2), Tree(leaves=2, least=2), Neural(hidden=3, max_epochs=5)
+TREE, STUMP, NET = (
+    Tree(max_leaf_nodes=4, min_samples_leaf=2),
+    Tree(max_leaf_nodes=2, min_samples_leaf=2),
+    Neural(hidden=3, max_epochs=5),
+)
 
 
 def problem(loss="squared", seed=0, n=20, members=3):
@@ -42,7 +58,10 @@ def streams(members, t=1):
 
 
 def proposals(bases, objective, X):
-    return [base.minimize(objective, X, rng=streams(len(objective.model.unit)))(X) for base in bases]
+    return [
+        base.minimize(objective, X, rng=streams(len(objective.model.unit)), context=FitContext()).atoms(X)
+        for base in bases
+    ]
 
 
 @settings(max_examples=25, deadline=None)
@@ -52,13 +71,13 @@ def test_the_linear_choice_is_the_oracle_of_the_union(seed, loss):
     D = risk.gradient(pred)
     bases = [STUMP, NET, RegressorBasis(Ridge())]
     outs = proposals(bases, Linear(D, bound, risk=risk), X)
-    atoms = Union(bases, "linear").minimize(Linear(D, bound, risk=risk), X, rng=streams(3))
+    proposal = Union(bases, "linear").minimize(Linear(D, bound, risk=risk), X, rng=streams(3), context=FitContext())
+    atoms, outputs = proposal.atoms, proposal.outputs
     inner = torch.stack([(D * out[:, :20]).sum((1, 2)) for out in outs])
     best = inner.argmin(0)
-    torch.testing.assert_close(atoms(X), torch.stack([outs[b][m] for m, b in enumerate(best.tolist())]), rtol=0, atol=0)
-    # without the outputs that it remembers
-    torch.testing.assert_close(atoms(X.clone()), atoms(X))
-    assert atoms(X).abs().max() <= 2
+    torch.testing.assert_close(outputs, torch.stack([outs[b][m] for m, b in enumerate(best.tolist())]), rtol=0, atol=0)
+    torch.testing.assert_close(atoms(X), outputs)
+    assert outputs.abs().max() <= 2
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "cross_entropy"])
@@ -67,8 +86,8 @@ def test_the_risks_choice_lowers_its_quadratic_most(loss):
     objective = Quadratic(risk, pred, risk.gradient(pred), bound)
     bases = [STUMP, TREE, RegressorBasis(Ridge())]
     outs = proposals(bases, objective, X)
-    atoms = Union(bases, "risk").minimize(objective, X, rng=streams(3))
-    D, H = objective.model.slope, objective.model.bend
+    atoms = Union(bases, "risk").minimize(objective, X, rng=streams(3), context=FitContext()).atoms
+    D, H = objective.model.gradient, objective.model.hessian
     sizes = torch.linspace(0, 1, 2001, dtype=torch.float64)
     for m in range(3):
         g = [out[m, :20] for out in outs]
@@ -83,7 +102,7 @@ def test_where_the_risk_is_asked_for_the_risk_decides():
     outs = proposals(bases, objective, X)
     sizes = torch.linspace(0, 1, 201, dtype=torch.float64)
     for choose in ("linear", "risk"):
-        atoms = Union(bases, choose).minimize(objective, X, rng=streams(3))
+        atoms = Union(bases, choose).minimize(objective, X, rng=streams(3), context=FitContext()).atoms
         along = [torch.stack([risk.value(pred + s * (out[:, :20] - pred)) for s in sizes]).amin(0) for out in outs]
         best = torch.stack(along).argmin(0).tolist()
         for m in range(3):
@@ -93,13 +112,13 @@ def test_where_the_risk_is_asked_for_the_risk_decides():
 def test_lengths_are_the_atoms_own_or_where_the_quadratic_is_least():
     X, risk, pred, bound = problem("logistic", seed=2)
     objective = Quadratic(risk, pred, risk.gradient(pred), bound)
-    tree = Union([TREE]).minimize(objective, X, rng=streams(3))
-    alone = TREE.minimize(objective, X, rng=streams(3))
-    assert torch.equal(tree.length, alone.length)
-    net = Union([NET]).minimize(objective, X, rng=streams(3))
-    g, model = net(X)[:, :20], objective.model
-    wanted = -(model.slope * g).sum((1, 2)) / (model.bend * g**2).sum((1, 2))
-    torch.testing.assert_close(net.length, wanted.clamp(min=0))
+    tree = Union([TREE]).minimize(objective, X, rng=streams(3), context=FitContext())
+    alone = TREE.minimize(objective, X, rng=streams(3), context=FitContext())
+    assert torch.equal(tree.step_length, alone.step_length)
+    net = Union([NET]).minimize(objective, X, rng=streams(3), context=FitContext())
+    g, model = net.evaluate(X)[:, :20], objective.model
+    wanted = -(model.gradient * g).sum((1, 2)) / (model.hessian * g**2).sum((1, 2))
+    torch.testing.assert_close(net.step_length, wanted.clamp(min=0))
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +144,7 @@ def test_every_algorithm_holds_several_kinds(algorithm, choose, table):
     given = {"basis": basis, "algorithm": algorithm, "max_atoms": 10, "random_state": 0}
     model = GCERegressor(**given).fit(X, y)
     assert np.mean((model.predict(X) - y) ** 2) < 0.8 * y.var()
-    assert not any(isinstance(part, Assorted) for part in model.ensemble_.parts)
+    assert not any(isinstance(part, MixedAtoms) for part in model.ensemble_.parts)
     assert len(model.ensemble_.parts) == len({type(part) for part in model.ensemble_.parts})
     assert (np.abs(model.predict(10 * X) - model.offset_) <= model.bound_ * (1 + 1e-12)).all()
     weights = model.ensemble_.weights
@@ -137,12 +156,12 @@ def test_every_algorithm_holds_several_kinds(algorithm, choose, table):
 class Turns(Basis):
     """A class whose members get models of two kinds in turns: what is stored and selected must be mixed."""
 
-    def minimize(self, objective, X, *, rng):
+    def minimize(self, objective, X, *, rng, context):
         union = Union([Neuron(), NET])
-        atoms = union.minimize(objective, X, rng=rng)
-        some = [base.minimize(objective, X, rng=rng) for base in union.bases]
+        atoms = union.minimize(objective, X, rng=rng, context=context).atoms
+        some = [base.minimize(objective, X, rng=rng, context=context).atoms for base in union.bases]
         place = torch.arange(len(atoms))
-        return Assorted(some, place % 2, place)
+        return Proposal(MixedAtoms(some, place % 2, place))
 
 
 def test_members_with_atoms_of_different_kinds(table, tmp_path):
@@ -153,14 +172,18 @@ def test_members_with_atoms_of_different_kinds(table, tmp_path):
     assert len(kinds) == 2
     assert all(type(part) is Networks for part in kinds)
     # members leave, and the others get what stands where they now stand
-    assert len({tuple(news.members) for news in model._fit.course}) > 1
-    got = {(m, news.t): int(news.atoms.kind[p]) for news in model._fit.course for m, p in news.place.items()}
+    assert len({tuple(record.members) for record in model.result_.families[0].rounds}) > 1
+    got = {
+        (m, record.t): int(record.atoms.kind[p])
+        for record in model.result_.families[0].rounds
+        for m, p in record.position.items()
+    }
     seen = [{got[tuple(born)] for born in own.tolist()} for own in _origins(model.ensemble_)]
     assert seen in ([{0}, {1}], [{1}, {0}])
     # files, resumption and stages see the same rounds
-    rows = model._rows(X)
-    again = courses.restore(courses.store(model._fit.course, 4), 4, 1, 3, model._fit.bound)
-    for old, new in zip(model._fit.course, again, strict=True):
+    rows = model.encode_rows(X)
+    again = restore_rounds(store_rounds(model.result_.families[0].rounds, 4), 4, 1, 3, model.result_.families[0].bound)
+    for old, new in zip(model.result_.families[0].rounds, again, strict=True):
         torch.testing.assert_close(new.atoms(rows), old.atoms(rows), rtol=1e-12, atol=0)
     *_, last = model.staged_predict(X)
     np.testing.assert_allclose(last, model.predict(X), rtol=1e-12)
@@ -181,8 +204,8 @@ def _origins(ensemble):
 def mixed_atoms():
     X, risk, pred, bound = problem()
     objective = Linear(risk.gradient(pred), bound, risk=risk)
-    nets, trees = (base.minimize(objective, X, rng=streams(3)) for base in (NET, STUMP))
-    return X, Assorted([nets, trees], torch.tensor([1, 0, 1]), torch.tensor([2, 1, 0])), nets, trees
+    nets, trees = (base.minimize(objective, X, rng=streams(3), context=FitContext()).atoms for base in (NET, STUMP))
+    return X, MixedAtoms([nets, trees], torch.tensor([1, 0, 1]), torch.tensor([2, 1, 0])), nets, trees
 
 
 def test_assorted_atoms_are_selected_joined_and_scaled():
@@ -196,7 +219,7 @@ def test_assorted_atoms_are_selected_joined_and_scaled():
     ]
     torch.testing.assert_close(atoms.select(torch.tensor([2, 0]))(X), outs[[2, 0]])
     assert len(atoms.select(torch.tensor([2, 0])).parts) == 1
-    twice = Assorted.cat([atoms, atoms.select(torch.tensor([1, 2]))])
+    twice = MixedAtoms.cat([atoms, atoms.select(torch.tensor([1, 2]))])
     assert len(twice.parts) == 2
     torch.testing.assert_close(twice(X), outs[[0, 1, 2, 1, 2]])
     torch.testing.assert_close(atoms.scaled(0.25)(X), outs / 4)
@@ -204,38 +227,38 @@ def test_assorted_atoms_are_selected_joined_and_scaled():
     torch.testing.assert_close(atoms.mix(X, weights), (weights[..., None] * outs).sum(0))
 
 
-def test_no_rows_are_pickled():
-    X, atoms, *_ = mixed_atoms()
-    atoms.known = X, atoms(X)
-    assert pickle.loads(pickle.dumps(atoms)).known is None
+def test_a_fit_leaves_no_state_in_its_basis():
     union = Union([STUMP])
-    _, risk, pred, bound = problem()
-    union.minimize(Linear(risk.gradient(pred), bound, risk=risk), X, rng=streams(3))
-    assert vars(pickle.loads(pickle.dumps(union))).keys() == {"bases", "choose"}
+    X, risk, pred, bound = problem()
+    union.minimize(Linear(risk.gradient(pred), bound, risk=risk), X, rng=streams(3), context=FitContext())
+    assert vars(union).keys() == {"bases", "choose"}
+    assert vars(STUMP).keys() == STUMP.get_params().keys()
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": torch.tensor([0, 2, 0])}, "not where they should be"),
-        ({"kind": torch.tensor([0, -1, 0])}, "not where they should be"),
-        ({"place": torch.tensor([0, 0, 3])}, "not where they should be"),
+        ({"kind": torch.tensor([0, 2, 0])}, "out of range"),
+        ({"kind": torch.tensor([0, -1, 0])}, "out of range"),
+        ({"place": torch.tensor([0, 0, 3])}, "out of range"),
         ({"place": torch.tensor([0, 0])}, "'place' must be"),
     ],
 )
 def test_files_with_atoms_elsewhere_are_refused(change, message):
     X, risk, pred, bound = problem()
     objective = Linear(risk.gradient(pred), bound, risk=risk)
-    some = [base.minimize(objective, X, rng=streams(3)) for base in (NET, Neuron(max_epochs=2))]
-    whole = Assorted(some, torch.tensor([0, 1, 0]), torch.tensor([0, 1, 2])).stored()
-    again = Assorted.restored(Parts(whole.meta, whole.tensors), 3, bound)
+    some = [
+        base.minimize(objective, X, rng=streams(3), context=FitContext()).atoms for base in (NET, Neuron(max_epochs=2))
+    ]
+    whole = MixedAtoms(some, torch.tensor([0, 1, 0]), torch.tensor([0, 1, 2])).stored()
+    again = MixedAtoms.restored(Parts(whole.meta, whole.tensors), 3, bound)
     torch.testing.assert_close(again(X)[1], some[1](X)[1])
     with pytest.raises(ValueError, match=message):
-        Assorted.restored(Parts(whole.meta, {**whole.tensors, **change}), 3, bound)
+        MixedAtoms.restored(Parts(whole.meta, {**whole.tensors, **change}), 3, bound)
     nested = Parts(dict(whole.meta), dict(whole.tensors))
     nested.meta["parts"] = {"kinds": ["assorted"], "0": whole.meta}
-    with pytest.raises(ValueError, match="hold others of several kinds"):
-        Assorted.restored(nested, 3, bound)
+    with pytest.raises(ValueError, match="must not contain mixed atoms"):
+        MixedAtoms.restored(nested, 3, bound)
 
 
 def test_one_foreign_model_makes_the_union_foreign(table, tmp_path):
@@ -258,7 +281,7 @@ def test_one_foreign_model_makes_the_union_foreign(table, tmp_path):
         (Union([TREE, "neural"]), "needs a list of bases"),
         (Union(TREE), "needs a list of bases"),
         (Union([TREE], "best"), "choose must be 'linear' or 'risk', got 'best'"),
-        (Union([TREE, Pool(functions=[np.sin])]), "Pool names its members"),
+        (Union([TREE, Pool(functions=[np.sin])]), "Pool is a finite pool"),
     ],
 )
 def test_bad_parameters_are_named(basis, message, table):
@@ -272,7 +295,7 @@ def test_signs_are_kept_by_all_or_refused(table):
     model = GCERegressor(basis=Union([NET, Neural(hidden=2, max_epochs=3)]), **given).fit(X, y)
     moved = X + np.array([0.5, 0, 0])
     assert (model.predict(moved) >= model.predict(X) - 1e-12).all()
-    with pytest.raises(ValueError, match="cannot be kept monotone"):
+    with pytest.raises(ValueError, match="does not support monotonic_cst"):
         GCERegressor(basis=Union([NET, TREE]), **given).fit(X, y)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gce.basis.base import Zero
-from gce.table import one_hot
+from gce.bases.base import Zero
+from gce.preprocessing import one_hot
 from paper.ablations.base import Ablation, Found, Scope, dig, key_of, listed
 from paper.ablations.models import greedy
 from paper.ablations.refit import Given, free, on_simplex

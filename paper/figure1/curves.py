@@ -13,12 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gce.algorithms import ALGORITHMS
-from gce.callbacks import EarlyStopping
-from gce.fitting import Fit, Method, Problem
-from gce.line_search import Exact
+from gce._utils.random import Streams
+from gce.frank_wolfe.algorithms import ALGORITHMS
 from gce.losses import Squared
-from gce.streams import Streams
+from gce.losses.line_search import Exact
+from gce.training.callbacks import EarlyStopping
+from gce.training.family_fit import FamilyFit, Method
+from gce.training.problem import Problem
+from gce.training.rounds import FamilyRecord
 from paper.figure1.panels import Panel, Sample
 from paper.machine import machine
 from paper.rounded import rounded
@@ -38,15 +40,15 @@ def curves(panel: Panel, sample: Sample, algorithm: str, modules: int, seeds: in
     """
     problem = _problem(panel, sample, seeds)
     method = Method(ALGORITHMS[algorithm], panel.basis, Exact(), Streams(0, tuple(range(seeds))))
-    fit = Fit(seeds, EarlyStopping(None, 0.0))
+    fit = FamilyFit(algorithm, seeds, EarlyStopping(None, 0.0))
     began = time.perf_counter()
     with torch.no_grad():
         fit.run(problem, method, max_iter=modules, max_calls=modules, metric=problem.held_out_loss)
     return rounded(
         {
-            "train": _by_seed(fit, "risk", modules),
-            "test": _by_seed(fit, "validation", modules),
-            "used": [int(used) for used in fit.history[-1]["members"]["atoms"]],
+            "train": _by_seed(fit.record, "risk", modules),
+            "test": _by_seed(fit.record, "validation", modules),
+            "used": [int(used) for used in fit.record.history[-1]["members"]["n_atoms"]],
             "rows": len(sample.y),
             "available": sample.available,
             "test_rows": len(sample.y_test),
@@ -58,9 +60,9 @@ def curves(panel: Panel, sample: Sample, algorithm: str, modules: int, seeds: in
     )
 
 
-def _by_seed(fit: Fit, what: str, modules: int) -> list[list[float]]:
+def _by_seed(family: FamilyRecord, what: str, modules: int) -> list[list[float]]:
     """A member that is done, because no known module points downhill any more, stands where it stopped."""
-    rounds = [entry["members"][what] for entry in fit.history]
+    rounds = [entry["members"][what] for entry in family.history]
     rounds += rounds[-1:] * (modules - len(rounds))
     return [list(column) for column in zip(*rounds, strict=True)]
 

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gce import Neural, Neuron, datasets
-from gce.basis import Basis
+from gce import datasets
+from gce.bases import Basis, Neural, Neuron
 from gce.datasets.files import data_home
 
 Array = NDArray[np.float64]

@@ -3,7 +3,7 @@
 from paper.methods.base import Method
 from paper.methods.forest import Forest
 from paper.methods.greedy import DefaultGreedy, HoldOutGreedy, PaperGreedy
-from paper.methods.nongreedy import Network, Together
+from paper.methods.nongreedy import Network, SharedEarlyStopping
 from paper.methods.xgboost import XGBoost, XGBoostByLoss
 
 #: By name, in the order of the table's columns.
@@ -17,7 +17,7 @@ METHODS: dict[str, Method] = {
         XGBoostByLoss(),
         Forest(),
         Network(),
-        Together(),
+        SharedEarlyStopping(),
     )
 }
 

@@ -96,9 +96,9 @@ class DefaultGreedy(Method):
         return {**record, "validation": None, "iterations": model.n_iter_, "atoms": atoms}
 
 
-def atoms(data: Dataset, hidden: int) -> gce.Neural:
+def atoms(data: Dataset, hidden: int) -> gce.bases.Neural:
     """The paper's basis: every atom drawn anew and trained by mini-batches until its plateau schedule ends."""
-    return gce.Neural(
+    return gce.bases.Neural(
         hidden=hidden,
         learning_rate=1e-3,
         min_learning_rate=1e-5,

@@ -59,7 +59,7 @@ class Network(Method):
         return {**record, "max_epochs": told["max_epochs"]}
 
 
-class Together(Method):
+class SharedEarlyStopping(Method):
     """100 modules of 10 hidden units (small sets) or 100, trained together with their weights.
 
     The hull is that of the paper's greedy ensemble: offset 0, bound 10 for classes and 4/3 of the largest target.

@@ -1,68 +1,57 @@
 """Greedy convex ensembles: convex combinations of basis models, learned by Frank-Wolfe in function space."""
 
-from gce import datasets, losses, plotting, theory, trackers
-from gce.algorithms import Algorithm, AwayStep, Blended, Boosting, FrankWolfe, NonlinearGreedy, Pairwise, Step
-from gce.basis import Basis, Forest, Neural, Neuron, Pool, RegressorBasis, SignTree, SymmetricTree, Tree, Union
-from gce.ensemble import ConvexEnsemble
-from gce.estimators import (
-    GCEClassifier,
-    GCERegressor,
-    NGCEClassifier,
-    NGCERegressor,
-    NNClassifier,
-    NNRegressor,
-)
-from gce.line_search import Brent, Exact, LineSearch, OpenLoop
-from gce.loading import load
-from gce.stacking import (
-    ConvexStackingClassifier,
-    ConvexStackingRegressor,
-    GreedySelectionClassifier,
-    GreedySelectionRegressor,
-)
-from gce.storage import ModelFileError
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from gce._utils.lazy import lazy_names
+from gce._utils.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from gce import bases, datasets, frank_wolfe, inspection, losses, theory, training
+    from gce.estimators import (
+        ConvexStackingClassifier,
+        ConvexStackingRegressor,
+        GCEClassifier,
+        GCERegressor,
+        GreedySelectionClassifier,
+        GreedySelectionRegressor,
+        NGCEClassifier,
+        NGCERegressor,
+        NNClassifier,
+        NNRegressor,
+        load,
+    )
+    from gce.io import ModelFileError
 
 __all__ = [
-    "Algorithm",
-    "AwayStep",
-    "Basis",
-    "Blended",
-    "Boosting",
-    "Brent",
-    "ConvexEnsemble",
     "ConvexStackingClassifier",
     "ConvexStackingRegressor",
-    "Exact",
-    "Forest",
-    "FrankWolfe",
     "GCEClassifier",
     "GCERegressor",
     "GreedySelectionClassifier",
     "GreedySelectionRegressor",
-    "LineSearch",
     "ModelFileError",
     "NGCEClassifier",
     "NGCERegressor",
     "NNClassifier",
     "NNRegressor",
-    "Neural",
-    "Neuron",
-    "NonlinearGreedy",
-    "OpenLoop",
-    "Pairwise",
-    "Pool",
-    "RegressorBasis",
-    "SignTree",
-    "Step",
-    "SymmetricTree",
-    "Tree",
-    "Union",
+    "bases",
     "datasets",
+    "frank_wolfe",
+    "inspection",
     "load",
     "losses",
-    "plotting",
     "theory",
-    "trackers",
+    "training",
 ]
+
+_PACKAGES = ("bases", "datasets", "frank_wolfe", "inspection", "losses", "theory", "training")
+
+# a script that only predicts loads no report, and one that only asks for the version next to nothing
+__getattr__ = lazy_names(
+    __name__,
+    dict.fromkeys(__all__, "estimators") | {"ModelFileError": "io"} | {name: name for name in _PACKAGES},
+)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

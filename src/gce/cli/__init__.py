@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 
-#: Packages of the extra that brings the command line.
+#: Packages that the extra ``cli`` installs.
 _EXTRA = ("typer", "rich", "polars")
 
 
 def main() -> None:
-    """Run ``gce``; without its packages one sentence says how to get them, and the exit code is 2."""
+    """Run ``gce``; if its packages are not installed, say how to install them and exit with code 2."""
     try:
         from gce.cli.app import app
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:
             raise
-        sys.stderr.write(f'gce needs {error.name} here: pip install "greedy-convex-ensemble[cli]"\n')
+        sys.stderr.write(f'the command line needs {error.name}: pip install "greedy-convex-ensemble[cli]"\n')
         raise SystemExit(2) from None
     app(prog_name="gce")

@@ -1,4 +1,4 @@
-"""The commands, put together."""
+"""The ``gce`` command and its subcommands."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-import gce
+from gce._utils.version import __version__
 from gce.cli.compare import compare
 from gce.cli.export import export
-from gce.cli.failures import told
+from gce.cli.failures import report_errors
 from gce.cli.fit import fit
 from gce.cli.inspect import inspect
 from gce.cli.predict import predict
@@ -17,12 +17,12 @@ from gce.cli.report import report
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 for command in (fit, predict, inspect, report, export, compare):
-    app.command()(told(command))
+    app.command()(report_errors(command))
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"gce {gce.__version__}")
+def _version(requested: bool) -> None:
+    if requested:
+        typer.echo(f"gce {__version__}")
         raise typer.Exit
 
 
@@ -32,7 +32,7 @@ def about(
         bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Greedy convex ensembles: convex ensembles of trees and networks, fitted to a table.
+    """Greedy convex ensembles: boosted trees, forests and neural networks in one convex combination, fitted to a table.
 
-    Exit codes: 0 fine, 1 the work failed (bad data, an unreadable file), 2 the command was wrong, 130 interrupted.
+    Exit codes: 0 success, 1 failure (invalid data, unreadable file), 2 usage error, 130 interrupted.
     """

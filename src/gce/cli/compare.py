@@ -1,4 +1,4 @@
-"""``gce compare``: the same rows for GCE and its peers, one table, one picture."""
+"""``gce compare``: GCE and models of other libraries on the same rows."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-import gce
+from gce._utils.version import __version__
 from gce.cli import options
-from gce.cli.contest import Contest, Entry
+from gce.cli.comparison import Comparison, Result, failures, markdown_table, terminal_table
 from gce.cli.failures import INTERRUPTED
 from gce.cli.peers import PEERS
 from gce.cli.picture import draw
 from gce.cli.rendering import counted, json_of, say, show
 from gce.cli.rows import Columns, Rows, load
-from gce.cli.standings import Standings
-from gce.cli.tasks import Task, settle
-from gce.storage.container import put
+from gce.cli.tasks import Task, resolve_task
+from gce.io.container import write_bytes
 
-_HELD_OUT = 0.2
+_TEST_FRACTION = 0.2
 
 
 def compare(
@@ -32,7 +31,7 @@ def compare(
     target: options.Target,
     test: options.Test = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Keep compare.md, compare.json, compare.png.")
+        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Write compare.md, compare.json, compare.png.")
     ] = None,
     task: options.TaskChoice = Task.auto,
     drop: options.Drop = None,
@@ -46,43 +45,43 @@ def compare(
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Fit GCE and its peers to a table, all at their defaults, and judge them on the same rows.
+    """Fit GCE and models of other libraries, all at their defaults, and score them on the same rows.
 
-    Those of --test, or a fifth of the table. --time-limit is for GCE alone. Ctrl-C shows those that are done.
+    These are the rows of --test, or a random 20 % of the table. --time-limit applies to GCE only. Ctrl-C shows the
+    models fitted so far.
     """
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     columns = Columns(target, drop=tuple(drop or ()))
-    rows, judged = load(train, test, columns, missing or (), drop_missing_target, categorical or ())
-    chosen, reason = settle(task, rows.y)
-    others = f"others (split seed {seed})" if judged is None else f"of {judged.file}"
-    if judged is None:
-        rows, judged = _split(rows, seed)
-    contest = Contest(chosen, rows, judged, tuple(categorical or ()), seed)
-    ours = {"time_limit": time_limit, "device": device, "verbose": False if quiet else "auto"}
-    entries, interrupted = _run(contest, ours, Console(file=sys.stderr, quiet=quiet))
-    standings = Standings(chosen, entries)
-    absent = [peer.package for peer in PEERS if not peer.installed]
-    result = {
+    rows, test_rows = load(train, test, columns, missing or (), drop_missing_target, categorical or ())
+    task, reason = resolve_task(task, rows.y)
+    where = f"others (split seed {seed})" if test_rows is None else f"of {test_rows.file}"
+    if test_rows is None:
+        rows, test_rows = _split(rows, seed)
+    comparison = Comparison(task, rows, test_rows, categorical or (), seed)
+    gce_options = {"time_limit": time_limit, "device": device, "verbose": False if quiet else "auto"}
+    results, interrupted = _run(comparison, gce_options, Console(file=sys.stderr, quiet=quiet))
+    not_installed = [peer.package for peer in PEERS if not peer.installed]
+    document = {
         "command": "compare",
-        "gce": gce.__version__,
+        "gce": __version__,
         "train": {"file": rows.file, "rows": len(rows), "columns": rows.X.width},
-        "test": {"file": judged.file, "rows": len(judged)},
+        "test": {"file": test_rows.file, "rows": len(test_rows)},
         "target": target,
-        "task": str(chosen),
+        "task": str(task),
         "reason": reason,
         "seed": seed,
         "interrupted": interrupted,
-        "models": [entry.as_dict() for entry in entries],
-        "not_installed": absent,
+        "models": [result.as_dict() for result in results],
+        "not_installed": not_installed,
     }
-    title = f"{target!r} of {rows.file}: fitted on {counted(len(rows), 'row')}, judged on {len(judged):,} {others}"
-    files = [] if out is None else _write(out, title, standings, result)
+    title = f"{target!r} of {rows.file}: fitted on {counted(len(rows), 'row')}, scored on {len(test_rows):,} {where}"
+    files = [] if out is None else _write(out, title, task, results, document)
     if json:
-        sys.stdout.write(json_of(result))
+        sys.stdout.write(json_of(document))
     elif not quiet:
-        notes = [*standings.failures(), *([f"not installed: {', '.join(absent)}"] if absent else [])]
-        show(escape(title), f"[bold]{chosen}[/bold]: {escape(reason)}", standings.table())
+        notes = [*failures(results), *([f"not installed: {', '.join(not_installed)}"] if not_installed else [])]
+        show(escape(title), f"[bold]{task}[/bold]: {escape(reason)}", terminal_table(task, results))
         show(*(escape(line) for line in (*notes, *map(str, files))))
     if interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -90,33 +89,33 @@ def compare(
 
 def _split(rows: Rows, seed: int) -> tuple[Rows, Rows]:
     order = np.random.RandomState(seed).permutation(len(rows))
-    cut = int((1 - _HELD_OUT) * len(rows))
-    return rows.taken(order[:cut]), rows.taken(order[cut:])
+    n_train = int((1 - _TEST_FRACTION) * len(rows))
+    return rows.take(order[:n_train]), rows.take(order[n_train:])
 
 
-def _run(contest: Contest, options: dict[str, Any], console: Console) -> tuple[list[Entry], bool]:
-    """Everybody's entries, and whether Ctrl-C cut them short."""
-    entries: list[Entry] = []
+def _run(comparison: Comparison, gce_options: dict[str, Any], console: Console) -> tuple[list[Result], bool]:
+    """The results, and whether Ctrl-C ended the comparison early."""
+    results: list[Result] = []
     try:
-        entries.append(contest.ours(**options))
+        results.append(comparison.fit_gce(**gce_options))
         peers = [peer for peer in PEERS if peer.installed]
         for number, peer in enumerate(peers, 2):
             with console.status(f"{peer.name}, {number} of {len(peers) + 1}"):
-                entries.append(contest.peer(peer))
+                results.append(comparison.fit_peer(peer))
     except KeyboardInterrupt:
-        if not entries:
+        if not results:
             raise
-        say("interrupted: those that were done are shown")
-        return entries, True
-    return entries, False
+        say("interrupted: showing the models fitted so far")
+        return results, True
+    return results, False
 
 
-def _write(folder: Path, title: str, standings: Standings, result: dict[str, Any]) -> list[Path]:
-    """The table, the numbers and, where there is matplotlib, the picture."""
+def _write(folder: Path, title: str, task: Task, results: list[Result], document: dict[str, Any]) -> list[Path]:
+    """Write the table, the JSON document and, if matplotlib is installed, the picture."""
     table, numbers, picture = (folder / f"compare.{suffix}" for suffix in ("md", "json", "png"))
-    put(table, f"{title}\n\n{standings.markdown()}\n".encode())
-    put(numbers, json_of(result).encode())
+    write_bytes(table, f"{title}\n\n{markdown_table(task, results)}\n".encode())
+    write_bytes(numbers, json_of(document).encode())
     if find_spec("matplotlib") is None:
         return [table, numbers]
-    draw(picture, title, standings)
+    draw(picture, title, task, results)
     return [table, numbers, picture]

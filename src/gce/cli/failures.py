@@ -1,7 +1,7 @@
-"""What went wrong, in one sentence and an exit code.
+"""Errors as one line on standard error and an exit code.
 
-0 fine; 1 the work failed (bad data, an unreadable file); 2 the command was wrong; 130 interrupted by Ctrl-C; 141 nobody
-reads standard output any more.
+0 success; 1 failure (invalid data, unreadable file); 2 usage error; 130 interrupted by Ctrl-C; 141 standard output was
+closed by its reader.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import typer
 
 from gce.cli.rendering import fail, say, warn
 
-FAILED, INTERRUPTED, UNHEARD = 1, 130, 141
+FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class DataError(Exception):
-    """What a user has to know, in one sentence."""
+    """An error in the user's data, described in one sentence."""
 
 
-#: Errors that are written to be read by users.
-_MEANT = (DataError, ValueError, TypeError, OSError, ImportError)
+#: Errors whose messages are written for users.
+_FOR_USERS = (DataError, ValueError, TypeError, OSError, ImportError)
 
 
-def told(command: Command) -> Command:
-    """A command whose failures are told: a sentence on standard error, a traceback with ``--debug`` alone."""
+def report_errors(command: Command) -> Command:
+    """Wrap a command: errors become one line on standard error, or a traceback with ``--debug``."""
 
     @functools.wraps(command)
     def run(*args: Any, debug: bool = False, **options: Any) -> None:
@@ -39,32 +39,32 @@ def told(command: Command) -> Command:
             warnings.showwarning = _show_warning
             try:
                 command(*args, **options)
-                # what is left in the buffer would otherwise fail where nobody listens
+                # a closed pipe is reported here rather than when the interpreter exits
                 sys.stdout.flush()
             except (typer.Exit, typer.BadParameter):
                 raise
             except BrokenPipeError:
-                # the interpreter flushes once more when it ends
+                # the interpreter flushes once more when it exits
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise typer.Exit(UNHEARD) from None
+                raise typer.Exit(BROKEN_PIPE) from None
             except KeyboardInterrupt:
                 say("interrupted")
                 raise typer.Exit(INTERRUPTED) from None
             except Exception as error:
                 if debug:
                     raise
-                fail(sentence(error) + ("" if isinstance(error, _MEANT) else " (--debug shows where)"))
+                fail(sentence(error) + ("" if isinstance(error, _FOR_USERS) else " (--debug shows the traceback)"))
                 raise typer.Exit(FAILED) from None
 
     return run  # type: ignore[return-value]
 
 
 def sentence(error: BaseException) -> str:
-    """An error's first line, with the file where the system names one and its kind where nobody wrote it for users."""
+    """The first line of an error, with its file if the system names one, and its type if not written for users."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return text if text and isinstance(error, _MEANT) else ": ".join(filter(None, (type(error).__name__, text)))
+    return text if text and isinstance(error, _FOR_USERS) else ": ".join(filter(None, (type(error).__name__, text)))
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:

@@ -1,8 +1,7 @@
-"""How good answers are, in the figures that people ask for first."""
+"""The metrics of predictions that the command line prints."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,15 +70,11 @@ def of_model(model: Any, task: Task, X: Any, y: NDArray[Any], weight: Array | No
 def of_held_out(model: Any, task: Task) -> dict[str, float]:
     """A fitted model's figures on the rows that its members held out, empty where there are none.
 
-    A classifier keeps the value it watched alone: the mean of its members' best validation log-losses.
+    A classifier keeps the value that early stopping monitored: the mean log-loss of its members as they are kept.
     """
+    result = model.result_
     if task is Task.regression:
         return of_numbers(np.zeros(()), model.residuals_[:, 0]) if len(model.residuals_) else {}
-    if model.scoring is not None or model.loss != "auto" or model.history_[-1]["validation"] is None:
+    if model.scoring is not None or model.loss != "auto" or result.best_validation is None:
         return {}
-    return {"log_loss": best_validation(model.history_)}
-
-
-def best_validation(history: Sequence[Mapping[str, Any]]) -> float:
-    """What the members' best rounds reached, each on the rows it held out, on average."""
-    return float(np.min([entry["members"]["validation"] for entry in history], axis=0).mean())
+    return {"log_loss": result.best_validation}

@@ -1,4 +1,4 @@
-"""``gce fit``: from a table to a model, its figures and its files."""
+"""``gce fit``: fit a model to a table, print its metrics and write its files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import typer
 from rich.console import RenderableType
 from rich.markup import escape
 
-import gce
+from gce._utils.version import __version__
 from gce.cli import figures, options, settings
 from gce.cli.failures import INTERRUPTED
 from gce.cli.interrupting import Interruption
 from gce.cli.rendering import counted, grid, json_of, show, size, warn
 from gce.cli.rows import Columns, Rows, load
-from gce.cli.tasks import Task, settle, values
-from gce.cli.writing import make_room
-from gce.estimators import GCEClassifier, GCERegressor
+from gce.cli.tasks import Task, new_model, resolve_task, values
+from gce.cli.writing import prepare_output
 
 
 def fit(
@@ -45,87 +44,83 @@ def fit(
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Fit a model to a table, print its figures and write its files.
+    """Fit a model to a table, print its metrics and write its files.
 
-    Figures are those on the rows of --test; without it those on the rows that the fit itself held out. Ctrl-C keeps the
-    best so far: files are written, and the exit code is 130. Pressed again it drops everything at once.
+    Metrics are computed on --test, or else on the rows held out for early stopping. Ctrl-C stops the fit after the
+    current round, keeps the best model so far and writes the files, with exit code 130; a second Ctrl-C aborts.
     """
     for path in (out, report):
         if path is not None:
-            make_room(path)
+            prepare_output(path)
     columns = Columns(target, weights, groups, tuple(drop or ()))
-    rows, judged = load(train, test, columns, missing or (), drop_missing_target, categorical or ())
-    chosen, reason = settle(task, rows.y)
-    model = _model(chosen, categorical, cv)
+    rows, test_rows = load(train, test, columns, missing or (), drop_missing_target, categorical or ())
+    task, reason = resolve_task(task, rows.y)
+    model = new_model(task, categorical)
+    if cv is not None:
+        model.set_params(cv=None if cv == 1 else cv)
     model.set_params(random_state=seed, device=device, time_limit=time_limit, verbose=False if quiet else "auto")
     given = settings.apply(model, set_ or ())
-    if report is not None and judged is None:
-        warn("the report is drawn on the training rows, which flatters: --test FILE draws it on others")
-    talks = not (json or quiet)
-    if talks:
-        show(_heading(rows, target, chosen, reason))
-    began = time.perf_counter()
-    interrupted = _learn(model, rows, chosen, checkpoint)
-    seconds = time.perf_counter() - began
+    if report is not None and test_rows is None:
+        warn("the report is computed on the training rows and is optimistic: use --test FILE for other rows")
+    verbose = not (json or quiet)
+    if verbose:
+        show(_heading(rows, target, task, reason))
+    start = time.perf_counter()
+    interrupted = _fit(model, rows, task, checkpoint)
+    seconds = time.perf_counter() - start
     result = {
         "command": "fit",
-        "gce": gce.__version__,
+        "gce": __version__,
         "train": {"file": rows.file, "rows": len(rows), "columns": rows.X.width},
         "target": target,
-        "task": str(chosen),
+        "task": str(task),
         "reason": reason,
         "settings": given,
-        **_course(model, seconds, interrupted),
-        "figures": _judge(model, chosen, judged),
-        "files": _write(model, out, report, judged or rows, chosen),
+        **_fit_summary(model, seconds, interrupted),
+        "metrics": _metrics(model, task, test_rows),
+        "files": _write(model, out, report, test_rows or rows, task),
     }
     if json:
         sys.stdout.write(json_of(result))
-    elif talks:
-        show(*_summary(result, chosen))
+    elif verbose:
+        show(*_summary(result, task))
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def _model(task: Task, categorical: list[str] | None, cv: int | None) -> Any:
-    model = GCEClassifier() if task is Task.classification else GCERegressor()
-    if categorical:
-        model.set_params(categorical_features=list(categorical))
-    return model if cv is None else model.set_params(cv=None if cv == 1 else cv)
-
-
-def _learn(model: Any, rows: Rows, task: Task, checkpoint: Path | None) -> bool:
-    """Fit; whether Ctrl-C ended it."""
+def _fit(model: Any, rows: Rows, task: Task, checkpoint: Path | None) -> bool:
+    """Fit a model; return whether Ctrl-C stopped it."""
     extras = {"groups": rows.groups, "checkpoint": checkpoint}
     with Interruption() as interruption:
         model.set_params(callbacks=[interruption])
         model.fit(rows.X, values(rows.y, task), rows.weight, **{k: v for k, v in extras.items() if v is not None})
-    # a model is kept without its watchers
+    # callbacks are not part of the saved model
     model.set_params(callbacks=None)
-    return interruption.pressed
+    return interruption.requested
 
 
-def _course(model: Any, seconds: float, interrupted: bool) -> dict[str, Any]:
-    """What the fit came to."""
+def _fit_summary(model: Any, seconds: float, interrupted: bool) -> dict[str, Any]:
+    """How the fit ended, and the size of the model."""
     return {
-        "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
+        "classes": None if model.result_.target.classes is None else model.classes_.tolist(),
         "seconds": seconds,
-        "stopped": "interrupted" if interrupted else "time limit" if model._cut_short else "done",
+        "stopped": "interrupted" if interrupted else "time limit" if model.result_.cut_short else "done",
         "rounds": model.n_iter_,
         "members": len(model.history_[-1]["members"]["risk"]),
         "atoms": len(model.ensemble_),
     }
 
 
-def _judge(model: Any, task: Task, judged: Rows | None) -> dict[str, Any]:
-    if judged is None:
+def _metrics(model: Any, task: Task, test_rows: Rows | None) -> dict[str, Any]:
+    if test_rows is None:
         return {"file": None, **figures.of_held_out(model, task)}
-    y = values(judged.y, task)
-    return {"file": judged.file, "rows": len(judged), **figures.of_model(model, task, judged.X, y, judged.weight)}
+    y = values(test_rows.y, task)
+    found = figures.of_model(model, task, test_rows.X, y, test_rows.weight)
+    return {"file": test_rows.file, "rows": len(test_rows), **found}
 
 
 def _write(model: Any, out: Path | None, report: Path | None, shown: Rows, task: Task) -> dict[str, str]:
-    """Write what was asked for, the model first."""
+    """Write the requested files, the model first."""
     if out is not None:
         model.save(out)
     if report is not None:
@@ -139,15 +134,15 @@ def _heading(rows: Rows, target: str, task: Task, reason: str) -> str:
 
 
 def _summary(result: dict[str, Any], task: Task) -> list[RenderableType]:
-    why = {"interrupted": "interrupted after", "done": "fitted in", "time limit": "stopped by its time limit after"}
+    why = {"interrupted": "interrupted after", "done": "fitted in", "time limit": "stopped by the time limit after"}
     parts = ", ".join(counted(result[name], name[:-1]) for name in ("members", "rounds", "atoms"))
-    judged = result["figures"]
-    if judged["file"] is None:
-        on = "on rows that the fit held out, which also chose when to stop:"
+    metrics = result["metrics"]
+    if metrics["file"] is None:
+        on = "on the rows held out for early stopping:"
     else:
-        on = f"on {judged['file']}, {counted(judged['rows'], 'row')}:"
-    lines = [(figure.title, figure(judged[figure.key])) for figure in figures.known(task) if figure.key in judged]
+        on = f"on {metrics['file']}, {counted(metrics['rows'], 'row')}:"
+    lines = [(figure.title, figure(metrics[figure.key])) for figure in figures.known(task) if figure.key in metrics]
     files = [(name, path, size(Path(path).stat().st_size)) for name, path in result["files"].items()]
-    kept = grid(files) if files else "[dim]nothing kept: --out m.safetensors keeps the model[/dim]"
-    course = f"{why[result['stopped']]} {result['seconds']:.1f} s: {parts}"
-    return [course, "", escape(on), grid(lines), "", kept]
+    saved = grid(files) if files else "[dim]model not saved: use --out m.safetensors[/dim]"
+    first = f"{why[result['stopped']]} {result['seconds']:.1f} s: {parts}"
+    return [first, "", escape(on), grid(lines), "", saved]

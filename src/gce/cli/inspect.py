@@ -1,4 +1,4 @@
-"""``gce inspect``: what is in a model file."""
+"""``gce inspect``: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from rich.markup import escape
 from rich.table import Table
 from sklearn.base import is_classifier
 
+from gce._utils.params import changed_parameters
 from gce.cli import options
-from gce.cli.figures import best_validation
 from gce.cli.models import load_model
-from gce.cli.rendering import counted, grid, harmless, json_of, show, size
-from gce.storage import container
+from gce.cli.rendering import counted, escape_control, grid, json_of, show, size
+from gce.io import container
+from gce.training.result import FitResult
 
-#: Of a category so many levels are shown; --json has all.
-_LEVELS = 6
+#: Categories shown per column; --json has all.
+_MAX_CATEGORIES = 6
 
 
 def inspect(model: options.ModelFile, json: options.Json = False, debug: options.Debug = False) -> None:
-    """Show what is in a model file, whoever wrote it: nothing in it is executed, and an altered one is refused."""
+    """Show the contents of a model file. Nothing in it is executed, and an altered file is rejected."""
     meta, tensors = container.read(model)
     found = {"command": "inspect", "file": _file(model, meta, tensors), **_contents(load_model(model))}
     if json:
@@ -47,52 +48,59 @@ def _file(path: str, meta: dict[str, Any], tensors: dict[str, Any]) -> dict[str,
 
 def _contents(model: Any) -> dict[str, Any]:
     columns = [
-        {"name": c.name, "kind": c.kind, "levels": list(c.levels), "distinct": c.distinct, "lost": c.lost}
-        for c in model.table_.columns
+        {
+            "name": c.name,
+            "kind": c.kind,
+            "categories": list(c.categories),
+            "n_distinct": c.n_distinct,
+            "warning": c.warning,
+        }
+        for c in model.result_.table.columns
     ]
-    weights = model.ensemble_.weights
+    result = model.result_
+    weights = result.ensemble.weights
     return {
         "estimator": type(model).__name__,
         "task": "classification" if is_classifier(model) else "regression",
         "classes": model.classes_.tolist() if is_classifier(model) else None,
-        "settings": _settings(model),
+        "settings": {name: repr(value) for name, value, _ in changed_parameters(model)},
         "loss": repr(model.loss_),
         "offset": model.offset_.tolist(),
         "bound": model.bound_.tolist(),
-        "temperature": getattr(model, "temperature_", None),
+        "temperature": result.calibration.temperature if is_classifier(model) else None,
         "columns": columns,
         "inputs": model.table_.width,
         "atoms": len(model.ensemble_),
         "largest_weight": float(weights.max()),
         "members": len(model.ensemble_.origin[:, 0].unique()),
-        "gap": getattr(model, "gap_", None),
-        "history": _course(model.history_) if hasattr(model, "history_") else None,
+        "gap": result.gap,
+        "history": None if result.edited else _history(result),
     }
 
 
-def _settings(model: Any) -> dict[str, Any]:
-    """Parameters that are not the defaults."""
-    usual = type(model)().get_params(deep=False)
-    given = model.get_params(deep=False)
-    return {name: repr(value) for name, value in given.items() if repr(value) != repr(usual[name])}
-
-
-def _course(history: list[dict[str, Any]]) -> dict[str, Any]:
-    first, last = history[0], history[-1]
-    course = {"rounds" if "t" in last else "epochs": len(history), "seconds": last["seconds"]}
-    course |= {"members": len(last["members"]["risk"]), "risk": {"first": first["risk"], "last": last["risk"]}}
-    if last["validation"] is not None:
-        watched = {"first": first["validation"], "best": best_validation(history), "last": last["validation"]}
-        course["validation"] = watched
-    return course | {name: last[name] for name in ("gap", "gap_lower") if name in last}
+def _history(result: FitResult) -> dict[str, Any]:
+    first, last = result.history[0], result.history[-1]
+    found: dict[str, Any] = {
+        f"{result.unit}s": len(result.history),
+        "seconds": last["seconds"],
+        "members": result.members,
+    }
+    found["risk"] = {"first": first["risk"], "last": last["risk"]}
+    if result.best_validation is not None:
+        found["validation"] = {
+            "first": first["validation"],
+            "best": result.best_validation,
+            "last": last["validation"],
+        }
+    return found | {name: last[name] for name in ("gap", "gap_lower") if name in last}
 
 
 def _summary(found: dict[str, Any]) -> list[RenderableType]:
-    file, course = found["file"], found["history"]
+    file, history = found["file"], found["history"]
     written = file["written"]
     versions = ", ".join(f"{name} {version}" for name, version in written["versions"].items())
     lines = [
-        ("file", f"{file['path']}: {size(file['bytes'])}, format {file['format']}, its checksum holds"),
+        ("file", f"{file['path']}: {size(file['bytes'])}, format {file['format']}, checksum OK"),
         ("sha256", file["sha256"]),
         ("written", f"{written['time']} by {versions}"),
         ("estimator", f"{found['estimator']}, {found['task']}"),
@@ -100,17 +108,20 @@ def _summary(found: dict[str, Any]) -> list[RenderableType]:
     if found["classes"] is not None:
         lines.append(("classes", _listed(found["classes"])))
     lines += [
-        ("settings", ", ".join(f"{name}={value}" for name, value in found["settings"].items()) or "the defaults"),
+        (
+            "settings",
+            ", ".join(f"{name}={value}" for name, value in found["settings"].items()) or "defaults",
+        ),
         ("loss", found["loss"]),
         ("scores", f"within {_numbers(found['offset'])} ± {_numbers(found['bound'])}" + _temperature(found)),
         ("ensemble", f"{counted(found['atoms'], 'atom')} in {counted(found['members'], 'member')}"),
     ]
-    if course is None:
-        lines.append(("edited", f"weights were solved anew, to a gap of {found['gap']:.2g}"))
+    if history is None:
+        lines.append(("edited", f"weights re-optimised to a duality gap of {found['gap']:.2g}"))
     else:
-        unit = "rounds" if "rounds" in course else "epochs"
-        lines.append(("fit", f"{counted(course[unit], unit[:-1])} in {course['seconds']:.1f} s"))
-        lines += [(name, _stages(course[name])) for name in ("risk", "validation") if name in course]
+        unit = "rounds" if "rounds" in history else "epochs"
+        lines.append(("fit", f"{counted(history[unit], unit[:-1])} in {history['seconds']:.1f} s"))
+        lines += [(name, _stages(history[name])) for name in ("risk", "validation") if name in history]
     return [grid(lines), "", _columns(found["columns"])]
 
 
@@ -124,20 +135,20 @@ def _stages(values: dict[str, float]) -> str:
 
 def _columns(columns: list[dict[str, Any]]) -> Table:
     table = Table(box=ROUNDED)
-    for head in ("column", "kind", "levels"):
+    for head in ("column", "kind", "categories"):
         table.add_column(head, overflow="fold")
     for column in columns:
-        levels = _listed(column["levels"])
-        if column["lost"] is not None:
-            levels = f"{column['lost']}: {levels}" if levels else column["lost"]
+        categories = _listed(column["categories"])
+        if column["warning"] is not None:
+            categories = f"{column['warning']}: {categories}" if categories else column["warning"]
         # before the cells are measured: what is escaped later would be cut off
-        table.add_row(escape(harmless(column["name"])), column["kind"], escape(harmless(levels)))
+        table.add_row(escape(escape_control(column["name"])), column["kind"], escape(escape_control(categories)))
     return table
 
 
-def _listed(levels: list[Any]) -> str:
-    more = f" and {len(levels) - _LEVELS:,} more" if len(levels) > _LEVELS else ""
-    return ", ".join(map(str, levels[:_LEVELS])) + more
+def _listed(categories: list[Any]) -> str:
+    more = f" and {len(categories) - _MAX_CATEGORIES:,} more" if len(categories) > _MAX_CATEGORIES else ""
+    return ", ".join(map(str, categories[:_MAX_CATEGORIES])) + more
 
 
 def _numbers(values: list[float]) -> str:

@@ -1,4 +1,4 @@
-"""Ctrl-C during a fit: the first one keeps the best so far, a second one aborts at once."""
+"""Ctrl-C during a fit: the first stops it and keeps the best model so far, the second aborts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from types import FrameType, TracebackType
 from typing import Self
 
-from gce.algorithms import Step
 from gce.cli.rendering import say
+from gce.frank_wolfe.step import Step
 
 _SHOW_CURSOR = b"\x1b[?25h"
-_KEPT = "interrupted: the best so far is kept after this round; Ctrl-C again aborts"
+_MESSAGE = "interrupted: stopping after this round and keeping the best model so far; Ctrl-C again aborts"
 
 
 class Interruption:
@@ -20,14 +20,15 @@ class Interruption:
 
     Attributes
     ----------
-    pressed : bool
+    requested : bool
+        Whether Ctrl-C was pressed.
     """
 
     def __init__(self) -> None:
-        self.pressed = False
+        self.requested = False
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._press)
+        self._before = signal.signal(signal.SIGINT, self._on_signal)
         return self
 
     def __exit__(
@@ -36,17 +37,17 @@ class Interruption:
         signal.signal(signal.SIGINT, self._before)
 
     def __call__(self, step: Step) -> bool:
-        return self.pressed
+        return self.requested
 
-    def _press(self, number: int, frame: FrameType | None) -> None:
-        self.pressed = True
-        # The system's own answer: compiled loops would keep Python's waiting. Nobody is left then to bring back the
-        # cursor that a bar hides.
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.requested = True
+        # The system's own handler: Python's would wait for compiled loops to return. It does not restore the cursor
+        # that a progress bar hides.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if sys.stderr.isatty():
             os.write(sys.stderr.fileno(), _SHOW_CURSOR)
         try:
-            say(_KEPT)
+            say(_MESSAGE)
         except RuntimeError:
-            # the signal came in the middle of another line, whose buffer cannot be entered twice
-            os.write(sys.stderr.fileno(), f"\n{_KEPT}\n".encode())
+            # the signal interrupted another write, and the buffer is not reentrant
+            os.write(sys.stderr.fileno(), f"\n{_MESSAGE}\n".encode())

@@ -1,4 +1,4 @@
-"""Options that commands share, and those of ``gce fit``."""
+"""Options of the commands."""
 
 from __future__ import annotations
 
@@ -23,47 +23,56 @@ def _output(*names: str, **more: Any) -> Any:
 
 
 Train = Annotated[
-    str, typer.Argument(metavar="TRAIN", help="CSV (.gz, .zst too), Parquet or Arrow; - is standard input.")
+    str, typer.Argument(metavar="TRAIN", help="CSV (also .gz, .zst), Parquet or Arrow file; - for standard input.")
 ]
-RowsFile = Annotated[str, typer.Argument(metavar="ROWS", help="A table like the one fitted on; - is standard input.")]
-ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A file that gce fit --out or model.save wrote.")]
-Test = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Rows to be judged on, never fitted on.")]
+RowsFile = Annotated[
+    str, typer.Argument(metavar="ROWS", help="A table with the columns of the fit; - for standard input.")
+]
+ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A file written by gce fit --out or model.save.")]
+Test = Annotated[str | None, typer.Option("--test", metavar="FILE", help="Test rows, never used in the fit.")]
 
-Target = Annotated[str, _columns("--target", "-t", metavar="COLUMN", help="What to predict.")]
+Target = Annotated[str, _columns("--target", "-t", metavar="COLUMN", help="The column to predict.")]
 TaskChoice = Annotated[
     Task,
-    _columns("--task", metavar="TASK", help="regression or classification; auto looks at the target and says why."),
+    _columns("--task", metavar="TASK", help="regression, classification, or auto: inferred from the target."),
 ]
-Weights = Annotated[str | None, _columns("--weights", metavar="COLUMN", help="What a row counts.")]
+Weights = Annotated[str | None, _columns("--weights", metavar="COLUMN", help="The column of sample weights.")]
 Groups = Annotated[str | None, _columns("--groups", metavar="COLUMN", help="Rows of one group are held out together.")]
-Drop = Annotated[list[str] | None, _columns("--drop", metavar="COLUMN", help="Leave a column out (repeat for more).")]
+Drop = Annotated[list[str] | None, _columns("--drop", metavar="COLUMN", help="Ignore a column (can be repeated).")]
 Missing = Annotated[
-    list[str] | None, _columns("--missing", metavar="TEXT", help="A CSV cell that means missing, as an empty one does.")
+    list[str] | None, _columns("--missing", metavar="TEXT", help="A CSV value to treat as missing (can be repeated).")
 ]
 Categorical = Annotated[
-    list[str] | None, _columns("--categorical", metavar="COLUMN", help="A column of numbers that are mere names.")
+    list[str] | None,
+    _columns("--categorical", metavar="COLUMN", help="A numeric column to treat as categorical (can be repeated)."),
 ]
 DropMissingTarget = Annotated[
-    bool, _columns("--drop-missing-target", metavar="", help="Leave rows without a target out; else they are refused.")
+    bool, _columns("--drop-missing-target", metavar="", help="Drop rows with a missing target instead of failing.")
 ]
 
 TimeLimit = Annotated[
-    float | None, _fitting("--time-limit", metavar="SECONDS", min=0, help="Stop there; the best so far is kept.")
+    float | None,
+    _fitting("--time-limit", metavar="SECONDS", min=0, help="Stop after this time, with the best model so far."),
 ]
-Seed = Annotated[int, _fitting("--seed", metavar="N", min=0, help="The same seed gives the same model.")]
-Device = Annotated[str, _fitting("--device", metavar="NAME", help="cpu, cuda, or auto: a GPU where there is one.")]
+Seed = Annotated[int, _fitting("--seed", metavar="N", min=0, help="Random seed.")]
+Device = Annotated[str, _fitting("--device", metavar="NAME", help="cpu, cuda, or auto: a GPU if one is available.")]
 Folds = Annotated[
-    int | None, _fitting("--cv", metavar="N", min=1, help="Folds, a member each (1: one hold-out of 20 %).")
+    int | None, _fitting("--cv", metavar="N", min=1, help="Folds, one member each (1: a single 20 % hold-out).")
 ]
 Checkpoint = Annotated[
-    Path | None, _fitting("--checkpoint", metavar="FOLDER", help="Saved after every round, resumed from there.")
+    Path | None, _fitting("--checkpoint", metavar="FOLDER", help="Save every round to this folder, and resume from it.")
 ]
 Settings = Annotated[
-    list[str] | None, _fitting("--set", metavar="NAME=VALUE", help="Any parameter: max_atoms=50, basis__hidden=20.")
+    list[str] | None,
+    _fitting(
+        "--set", metavar="NAME=VALUE", help="Any parameter of the estimator, such as max_atoms=50 (can be repeated)."
+    ),
 ]
 
-Out = Annotated[Path | None, _output("--out", "-o", metavar="FILE", help="Keep the model: m.safetensors.")]
-Report = Annotated[Path | None, _output("--report", metavar="FILE", help="Write a page to look at: r.html.")]
-Json = Annotated[bool, _output("--json", metavar="", help="One JSON document on standard output, nothing else.")]
-Quiet = Annotated[bool, _output("--quiet", "-q", metavar="", help="No bar, no words: errors and warnings only.")]
-Debug = Annotated[bool, _output("--debug", metavar="", help="Show the traceback of an error.")]
+Out = Annotated[
+    Path | None, _output("--out", "-o", metavar="FILE", help="The model file to write, such as m.safetensors.")
+]
+Report = Annotated[Path | None, _output("--report", metavar="FILE", help="The HTML report to write, such as r.html.")]
+Json = Annotated[bool, _output("--json", metavar="", help="Print one JSON document and nothing else.")]
+Quiet = Annotated[bool, _output("--quiet", "-q", metavar="", help="Print errors and warnings only.")]
+Debug = Annotated[bool, _output("--debug", metavar="", help="Show the traceback of errors.")]

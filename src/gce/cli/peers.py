@@ -1,4 +1,4 @@
-"""What others offer for a table, each at its defaults and with categories and gaps the best way it takes them."""
+"""The models of other libraries that ``gce compare`` fits, at their defaults and with their native categories."""
 
 from __future__ import annotations
 
@@ -6,161 +6,126 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from sklearn.impute import SimpleImputer
-from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from gce.cli.tasks import Task
 
 Array = NDArray[np.float64]
 
-#: Levels that HistGradientBoosting can tell apart, and columns a category may become for a network.
-_BINS, _FLAGS = 255, 100
+#: Most categories per column of HistGradientBoosting, and most one-hot columns per category column of the MLP.
+_MAX_BINS, _MAX_ONE_HOT = 255, 100
 
 
-@dataclass(frozen=True)
-class Coding:
-    """A table as numbers: text by codes, NaN for what is missing or was not there before.
+class Encoded(NamedTuple):
+    """Rows as numbers: categories as codes in sorted order, NaN for missing and unknown values.
 
     Parameters
     ----------
-    levels : dict of str to dict
-        Of each category: its values and their codes.
+    X, X_test : array of shape (n, d)
+    categories : dict of int to int
+        The number of categories of each categorical column, by column index.
     """
 
-    names: tuple[str, ...]
-    levels: dict[str, dict[Any, int]]
+    X: Array
+    X_test: Array
+    categories: dict[int, int]
 
-    @classmethod
-    def learn(cls, X: pl.DataFrame, categorical: Sequence[str]) -> Coding:
-        """Learn from training rows; text is a category, and so are the columns that are listed."""
-        chosen = [name for name in X.columns if name in categorical or not _is_number(X.schema[name])]
-        levels = {name: X[name].drop_nulls().unique().sort().to_list() for name in chosen}
-        return cls(tuple(X.columns), {name: {v: i for i, v in enumerate(found)} for name, found in levels.items()})
 
-    @property
-    def places(self) -> list[int]:
-        """Where categories stand."""
-        return [j for j, name in enumerate(self.names) if name in self.levels]
-
-    def __call__(self, X: pl.DataFrame) -> Array:
-        """Rows as numbers, ``(n, d)``."""
-        columns = []
-        for name in self.names:
-            if name in self.levels:
-                code = self.levels[name]
-                columns.append(np.array([code.get(value, np.nan) for value in X[name].to_list()], dtype=np.float64))
-            else:
-                columns.append(X[name].cast(pl.Float64).to_numpy())
-        return np.column_stack(columns)
+def encode(train: pl.DataFrame, test: pl.DataFrame, categorical: Sequence[str]) -> Encoded:
+    """Encode two tables by the categories of the first: text columns, and those that ``categorical`` names."""
+    columns, categories = [], {}
+    for j, column in enumerate(train):
+        parts = (column, test[column.name])
+        if column.name in categorical or not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
+            codes = {value: code for code, value in enumerate(column.drop_nulls().unique().sort().to_list())}
+            categories[j] = len(codes)
+            columns.append([np.array([codes.get(v, np.nan) for v in part.to_list()], dtype=float) for part in parts])
+        else:
+            columns.append([part.cast(pl.Float64).to_numpy() for part in parts])
+    X, X_test = (np.column_stack(part) for part in zip(*columns, strict=True))
+    return Encoded(X, X_test, categories)
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A model to be compared with.
+    """A model to compare with.
 
     Parameters
     ----------
-    name : str
-    package : str
+    name, package : str
     make : callable
-        (task, coding, seed) to something with ``fit(X, y)`` and ``predict(X)`` or, for classes, ``predict_proba(X)``,
-        where ``X`` is what the coding gives and ``y`` are numbers or class codes.
+        ``make(task, data, seed)`` returns an estimator for the :class:`Encoded` rows.
+    fit_params : callable
+        ``fit_params(data)`` returns further arguments of its ``fit``.
     """
 
     name: str
     package: str
-    make: Callable[[Task, Coding, int], Any]
+    make: Callable[[Task, Encoded, int], Any]
+    fit_params: Callable[[Encoded], dict[str, Any]] = lambda data: {}
 
     @property
     def installed(self) -> bool:
         return find_spec(self.package) is not None
 
 
-class Prepared:
-    """A model whose rows are changed before it sees them, and which is told something more when it is fitted."""
-
-    def __init__(self, model: Any, change: Callable[[Array], Any], **told: Any) -> None:
-        self._model, self._change, self._told = model, change, told
-
-    def fit(self, X: Array, y: NDArray[Any]) -> None:
-        self._model.fit(self._change(X), y, **self._told)
-
-    def predict(self, X: Array) -> NDArray[Any]:
-        return np.asarray(self._model.predict(self._change(X)))
-
-    def predict_proba(self, X: Array) -> Array:
-        return np.asarray(self._model.predict_proba(self._change(X)))
+def _new(module: str, prefix: str, task: Task, **params: Any) -> Any:
+    suffix = "Classifier" if task is Task.classification else "Regressor"
+    return getattr(import_module(module), prefix + suffix)(**params)
 
 
-def _xgboost(task: Task, coding: Coding, seed: int) -> Any:
-    kinds = ["c" if name in coding.levels else "q" for name in coding.names]
-    return _kind("xgboost", "XGB", task)(enable_categorical=True, feature_types=kinds, random_state=seed)
+def _xgboost(task: Task, data: Encoded, seed: int) -> Any:
+    types = ["c" if j in data.categories else "q" for j in range(data.X.shape[1])]
+    return _new("xgboost", "XGB", task, enable_categorical=True, feature_types=types, random_state=seed)
 
 
-def _lightgbm(task: Task, coding: Coding, seed: int) -> Any:
-    model = _kind("lightgbm", "LGBM", task)(random_state=seed, verbosity=-1)
-    return Prepared(model, np.asarray, categorical_feature=coding.places)
+def _lightgbm(task: Task, data: Encoded, seed: int) -> Any:
+    return _new("lightgbm", "LGBM", task, random_state=seed, verbosity=-1)
 
 
-def _catboost(task: Task, coding: Coding, seed: int) -> Any:
-    model = _kind("catboost", "CatBoost", task)(random_state=seed, verbose=False, allow_writing_files=False)
-
+def _catboost(task: Task, data: Encoded, seed: int) -> Any:
     def with_text(X: Array) -> Any:
         mixed = X.astype(object)
-        for j in coding.places:
+        for j in data.categories:
             mixed[:, j] = ["missing" if np.isnan(code) else str(int(code)) for code in X[:, j]]
         return mixed
 
-    return Prepared(model, with_text, cat_features=coding.places)
+    params = {"random_state": seed, "verbose": False, "allow_writing_files": False}
+    model = _new("catboost", "CatBoost", task, cat_features=list(data.categories), **params)
+    return make_pipeline(FunctionTransformer(with_text), model)
 
 
-def _kind(package: str, prefix: str, task: Task) -> Any:
-    return getattr(import_module(package), prefix + ("Classifier" if task is Task.classification else "Regressor"))
+def _boosting(task: Task, data: Encoded, seed: int) -> Any:
+    few = [j for j, count in data.categories.items() if count <= _MAX_BINS]
+    return _new("sklearn.ensemble", "HistGradientBoosting", task, categorical_features=few, random_state=seed)
 
 
-def _boosting(task: Task, coding: Coding, seed: int) -> Any:
-    kind = HistGradientBoostingClassifier if task is Task.classification else HistGradientBoostingRegressor
-    few = [j for j in coding.places if len(coding.levels[coding.names[j]]) <= _BINS]
-    return kind(categorical_features=few, random_state=seed)
+def _forest(task: Task, data: Encoded, seed: int) -> Any:
+    return _new("sklearn.ensemble", "RandomForest", task, random_state=seed, n_jobs=-1)
 
 
-def _forest(task: Task, coding: Coding, seed: int) -> Any:
-    kind = RandomForestClassifier if task is Task.classification else RandomForestRegressor
-    return kind(random_state=seed, n_jobs=-1)
-
-
-def _network(task: Task, coding: Coding, seed: int) -> Any:
-    kind = MLPClassifier if task is Task.classification else MLPRegressor
-    flags = make_pipeline(
+def _network(task: Task, data: Encoded, seed: int) -> Any:
+    one_hot = make_pipeline(
         SimpleImputer(strategy="constant", fill_value=-1),
-        OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=_FLAGS, sparse_output=False),
+        OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=_MAX_ONE_HOT, sparse_output=False),
     )
-    numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    others = [j for j in range(len(coding.names)) if j not in coding.places]
-    return make_pipeline(make_column_transformer((numbers, others), (flags, coding.places)), kind(random_state=seed))
-
-
-def _is_number(dtype: Any) -> bool:
-    return bool(dtype.is_numeric() or dtype == pl.Boolean)
+    standardised = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    numbers = [j for j in range(data.X.shape[1]) if j not in data.categories]
+    columns = make_column_transformer((standardised, numbers), (one_hot, list(data.categories)))
+    return make_pipeline(columns, _new("sklearn.neural_network", "MLP", task, random_state=seed))
 
 
 PEERS = (
     Peer("XGBoost", "xgboost", _xgboost),
-    Peer("LightGBM", "lightgbm", _lightgbm),
+    Peer("LightGBM", "lightgbm", _lightgbm, lambda data: {"categorical_feature": list(data.categories)}),
     Peer("CatBoost", "catboost", _catboost),
     Peer("HistGradientBoosting", "sklearn", _boosting),
     Peer("RandomForest", "sklearn", _forest),

@@ -1,4 +1,4 @@
-"""``gce predict``: a model's answers to the rows of a table."""
+"""``gce predict``: predictions for the rows of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from gce.cli import options
 from gce.cli.failures import DataError
 from gce.cli.models import given_to, load_model, names_of, read_like
-from gce.cli.rows import alike
+from gce.cli.rows import select_columns
 from gce.cli.writing import check_table_file, write_table
 
 _STDOUT = Path("-")
@@ -23,39 +23,39 @@ def predict(
     model: options.ModelFile,
     rows: options.RowsFile,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help=".csv, .parquet or .arrow; - is standard output.")
+        Path, typer.Option("--out", "-o", metavar="FILE", help=".csv, .parquet or .arrow; - for standard output.")
     ] = _STDOUT,
-    proba: Annotated[bool, typer.Option("--proba", metavar="", help="Add each class's probability.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", metavar="", help="Add class probabilities.")] = False,
     interval: Annotated[
         float | None,
-        typer.Option("--interval", metavar="COVERAGE", help="Add where the target lies with this probability: 0.9."),
+        typer.Option("--interval", metavar="COVERAGE", help="Add prediction intervals of this coverage, such as 0.9."),
     ] = None,
     missing: options.Missing = None,
     device: options.Device = "cpu",
     debug: options.Debug = False,
 ) -> None:
-    """Predict the rows of a table, in their order: a CSV on standard output, or a file.
+    """Predict the rows of a table, as CSV on standard output or to a file.
 
-    The column `prediction` comes first; --proba adds `probability_CLASS`, --interval adds `lower` and `upper`.
+    The first column is `prediction`; --proba adds `probability_CLASS`, --interval adds `lower` and `upper`.
     """
     check_table_file(out)
     if interval is not None and not 0 < interval < 1:
         raise typer.BadParameter(f"coverage must be between 0 and 1, got {interval:g}", param_hint="--interval")
     fitted = load_model(model, device)
     if proba and not is_classifier(fitted):
-        raise DataError(f"{model} predicts numbers, which have no --proba; --interval 0.9 says where they lie")
+        raise DataError(f"{model} is a regressor, which has no probabilities: use --interval 0.9 instead of --proba")
     if interval is not None and is_classifier(fitted):
-        raise DataError(f"{model} predicts classes, which have no --interval; --proba says how sure it is")
+        raise DataError(f"{model} is a classifier, which has no intervals: use --proba instead of --interval")
     frame = read_like(fitted, rows, missing or ())
-    X = given_to(fitted, alike(rows, frame, names_of(fitted, frame)))
-    write_table(_answers(fitted, X, proba, interval), out)
+    X = given_to(fitted, select_columns(rows, frame, names_of(fitted, frame)))
+    write_table(_predictions(fitted, X, proba, interval), out)
 
 
-def _answers(model: Any, X: Any, proba: bool, interval: float | None) -> pl.DataFrame:
+def _predictions(model: Any, X: Any, proba: bool, interval: float | None) -> pl.DataFrame:
     columns = _named("prediction", model.predict(X))
     if proba:
-        chances = model.predict_proba(X)
-        columns |= {f"probability_{label}": chances[:, j] for j, label in enumerate(model.classes_.tolist())}
+        probabilities = model.predict_proba(X)
+        columns |= {f"probability_{label}": probabilities[:, j] for j, label in enumerate(model.classes_.tolist())}
     if interval is not None:
         ends = model.predict_interval(X, interval)
         columns |= {**_named("lower", ends[..., 0]), **_named("upper", ends[..., 1])}
@@ -63,7 +63,7 @@ def _answers(model: Any, X: Any, proba: bool, interval: float | None) -> pl.Data
 
 
 def _named(name: str, values: Any) -> dict[str, Any]:
-    """A column, or one for each of several targets."""
+    """One column, or one for each target."""
     values = np.asarray(values)
     if values.ndim == 1:
         return {name: values}

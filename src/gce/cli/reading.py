@@ -1,4 +1,4 @@
-"""Tables from files and standard input: CSV, Parquet and Arrow, told apart by their first bytes or their suffix."""
+"""Tables from files and standard input: CSV, Parquet and Arrow, recognised by their first bytes or their suffix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gce.cli.rendering import some, warn
 
 Source = Path | io.BytesIO
 
-#: What files begin with. CSV has no mark: it is what nothing else is.
+#: First bytes of the formats; CSV, which has none, is the fallback.
 _MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow stream"}
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
 _SUFFIXES = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
@@ -27,24 +27,24 @@ _READERS: dict[str, Callable[[Source], pl.DataFrame]] = {
     "Arrow stream": pl.read_ipc_stream,
 }
 _SEPARATORS = ",;\t|"
-#: What pandas calls the columns of an index without a name.
+#: Names that pandas gives the columns of an unnamed index.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def read_table(
     path: str, missing: Sequence[str] = (), text: Collection[str] = (), keep: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Read a table; ``-`` is standard input. The index of a pandas frame is no column of it.
+    """Read a table without the index of a pandas frame; ``-`` is standard input.
 
     Parameters
     ----------
     path : str
     missing : sequence of str
-        Cells of a CSV that mean "missing" beside empty ones.
+        Values of a CSV that are missing, besides empty ones.
     text : collection of str
-        Columns of a CSV that are text even where they look like numbers.
+        Columns of a CSV that are text even if they look like numbers.
     keep : collection of str
-        Columns that are asked for by name, so that they stay even where they are an index.
+        Columns to keep even if they are an index.
     """
     source: Source = io.BytesIO(sys.stdin.buffer.read()) if path == "-" else Path(path)
     head = _head(source)
@@ -63,7 +63,7 @@ def read_table(
 
 
 def named(path: str) -> str:
-    """A file as messages name it."""
+    """The name of a file in messages."""
     return "standard input" if path == "-" else path
 
 
@@ -75,9 +75,9 @@ def _head(source: Source) -> bytes:
 
 
 def _index_columns(source: Source, kind: str, columns: Sequence[str]) -> list[str]:
-    """The columns that hold the index of a pandas frame, by what pandas wrote beside the table and by their names."""
+    """The columns of a pandas index, by the metadata that pandas writes and by their names."""
     unnamed = [name for name in columns if _UNNAMED_INDEX.fullmatch(name)]
-    # polars tells it since 1.30 or so, of Parquet alone
+    # in polars since 1.30 or so, for Parquet only
     about = getattr(pl, "read_parquet_metadata", None)
     if kind != "Parquet" or about is None:
         return unnamed
@@ -87,7 +87,7 @@ def _index_columns(source: Source, kind: str, columns: Sequence[str]) -> list[st
         listed = json.loads(about(source).get("pandas", "{}")).get("index_columns", [])
     except (ValueError, AttributeError):  # not what pandas writes
         return unnamed
-    # a range is told in words and has no column
+    # a RangeIndex is a dict and has no column
     return list(dict.fromkeys([*unnamed, *(name for name in listed if isinstance(name, str) and name in columns)]))
 
 
@@ -95,7 +95,7 @@ def _without_index(path: str, frame: pl.DataFrame, index: Sequence[str], keep: C
     left_out = [name for name in index if name not in keep]
     own = [name for name in left_out if not _UNNAMED_INDEX.fullmatch(name)]
     if own:
-        warn(f"{named(path)}: {some(own)} is the index of a pandas frame, and left out: reset_index() keeps it")
+        warn(f"{named(path)}: {some(own)} is the index of a pandas frame and was dropped: reset_index() keeps it")
     return frame.drop(left_out)
 
 
@@ -109,31 +109,31 @@ def _read_csv(source: Source, head: bytes, missing: Sequence[str], text: Collect
         separator=separator,
         null_values=["", *missing],
         infer_schema_length=None,
-        # a date is refused by the model with a sentence; left as text it would become a category
+        # the model rejects dates; as text they would become categories
         try_parse_dates=True,
         schema_overrides={name: pl.String for name in names if name.strip() in text},
     )
     frame = frame.rename({name: name.strip() for name in frame.columns})
-    words = [_trimmed(column, missing) for column in frame if column.dtype == pl.String]
-    return frame.with_columns(word if word.name in text else _number(word, separator) for word in words)
+    texts = [_stripped(column, missing) for column in frame if column.dtype == pl.String]
+    return frame.with_columns(column if column.name in text else _parse_numbers(column, separator) for column in texts)
 
 
 def _separator(head: bytes) -> str:
-    """The separator that cuts the first line into most names; the comma where none does."""
+    """The separator that splits the first line into most names; the comma on ties."""
     lines = head.decode("utf-8-sig", errors="replace").lstrip("\r\n").splitlines()[:1]
     return max(_SEPARATORS, key=lambda mark: max((len(row) for row in csv.reader(lines, delimiter=mark)), default=0))
 
 
-def _trimmed(column: pl.Series, missing: Sequence[str]) -> pl.Series:
-    """A text column without blanks around its cells."""
-    trimmed = column.str.strip_chars()
-    return trimmed.set(trimmed.is_in(["", *missing]), None)
+def _stripped(column: pl.Series, missing: Sequence[str]) -> pl.Series:
+    """A text column without surrounding whitespace."""
+    stripped = column.str.strip_chars()
+    return stripped.set(stripped.is_in(["", *missing]), None)
 
 
-def _number(column: pl.Series, separator: str) -> pl.Series:
-    """The numbers that blanks or decimal commas hid, where all of a text column is such; else the column."""
-    # who separates by semicolons writes decimals with commas
+def _parse_numbers(column: pl.Series, separator: str) -> pl.Series:
+    """A text column as numbers if whitespace or decimal commas hid them in every cell; else unchanged."""
+    # files separated by semicolons have decimal commas
     plain = column if separator == "," else column.str.replace(",", ".", literal=True)
     numbers = (plain.cast(kind, strict=False) for kind in (pl.Int64, pl.Float64))
-    known = len(column) - column.null_count()
-    return next((number for number in numbers if len(number) - number.null_count() == known > 0), column)
+    present = len(column) - column.null_count()
+    return next((number for number in numbers if len(number) - number.null_count() == present > 0), column)

@@ -1,4 +1,4 @@
-"""``gce report``: a page about a model, on rows it was not fitted on."""
+"""``gce report``: an HTML report about a model on test rows."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from sklearn.base import is_classifier
 from gce.cli import options
 from gce.cli.models import given_to, load_model, names_of, read_like
 from gce.cli.rendering import show, size
-from gce.cli.rows import Columns, held_out_rows
+from gce.cli.rows import Columns, evaluation_rows
 from gce.cli.tasks import Task, values
-from gce.cli.writing import make_room
+from gce.cli.writing import prepare_output
 
 
 def report(
     model: options.ModelFile,
     rows: options.RowsFile,
     target: options.Target,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page: r.html.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write, such as r.html.")],
     missing: options.Missing = None,
     drop_missing_target: options.DropMissingTarget = False,
     device: options.Device = "cpu",
     debug: options.Debug = False,
 ) -> None:
-    """Write a page about a model and how it does on a table: one HTML file that needs no network."""
-    make_room(out)
+    """Write a report about a model and its performance on a table: one self-contained HTML file."""
+    prepare_output(out)
     fitted = load_model(model, device)
     frame = read_like(fitted, rows, missing or (), [target])
-    like = [name for name in names_of(fitted, frame) if name != target]
-    judged = held_out_rows(rows, frame, Columns(target), like, drop_missing_target)
+    names = [name for name in names_of(fitted, frame) if name != target]
+    test_rows = evaluation_rows(rows, frame, Columns(target), names, drop_missing_target)
     task = Task.classification if is_classifier(fitted) else Task.regression
-    fitted.report(out, given_to(fitted, judged.X), values(judged.y, task))
+    fitted.report(out, given_to(fitted, test_rows.X), values(test_rows.y, task))
     show(escape(f"{out} ({size(out.stat().st_size)})"))

@@ -1,4 +1,4 @@
-"""A table cut into what a fit is given: columns to learn from, the target, weights and groups."""
+"""A table split into features, target, sample weights and groups."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gce.cli.failures import DataError
 from gce.cli.reading import named, read_table
 from gce.cli.rendering import counted, some, warn
 
-#: The share of numbers from which on a column of text looks like a mistake.
+#: The fraction of numbers from which a text column is probably a mistake.
 _MOSTLY = 0.9
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns are what; all others are learned from."""
+    """The roles of columns; all others are features."""
 
     target: str
     weights: str | None = None
@@ -36,12 +36,12 @@ class Columns:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a fit is given.
+    """The rows of a table.
 
     Parameters
     ----------
     file : str
-        Where the rows come from, as messages name it.
+        The file they come from, for messages.
     X : polars.DataFrame of shape (n, d)
     y : polars.Series of length n
     weight : array of shape (n,), optional
@@ -57,10 +57,10 @@ class Rows:
     def __len__(self) -> int:
         return self.X.height
 
-    def taken(self, places: NDArray[np.intp]) -> Rows:
-        """Some of the rows, in that order."""
-        pick = (None if part is None else part[places] for part in (self.weight, self.groups))
-        return Rows(self.file, self.X[places], self.y[places], *pick)
+    def take(self, index: NDArray[np.intp]) -> Rows:
+        """The rows of an index, in its order."""
+        pick = (None if part is None else part[index] for part in (self.weight, self.groups))
+        return Rows(self.file, self.X[index], self.y[index], *pick)
 
 
 def load(
@@ -71,9 +71,9 @@ def load(
     drop_missing_target: bool,
     keep: Sequence[str] = (),
 ) -> tuple[Rows, Rows | None]:
-    """Read a training table, and another one to be judged on; ``keep`` names more columns that a command speaks of."""
+    """Read the training and the test table; ``keep`` names further columns that are not dropped as an index."""
     if train == test == "-":
-        raise DataError("standard input can be read once only: give one of the tables as a file")
+        raise DataError("standard input can be read only once: give one of the tables as a file")
     kept = [*columns.special, *keep]
     frame = read_table(train, missing, keep=kept)
     rows = training_rows(train, frame, columns, drop_missing_target)
@@ -81,11 +81,11 @@ def load(
         return rows, None
     text = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     other = read_table(test, missing, text, kept)
-    return rows, held_out_rows(test, other, columns, rows.X.columns, drop_missing_target)
+    return rows, evaluation_rows(test, other, columns, rows.X.columns, drop_missing_target)
 
 
 def training_rows(path: str, frame: pl.DataFrame, columns: Columns, drop_missing_target: bool) -> Rows:
-    """The rows of a training table; what ``columns`` names must be there."""
+    """The rows of a training table, which must have all of ``columns``."""
     for what, name in {"target": columns.target, "weights": columns.weights, "groups": columns.groups}.items():
         if name is not None:
             check_column(name, what, frame.columns, path)
@@ -94,58 +94,57 @@ def training_rows(path: str, frame: pl.DataFrame, columns: Columns, drop_missing
     frame = _with_target(path, frame, columns.target, drop_missing_target)
     X = frame.drop(columns.special)
     if X.width == 0:
-        raise DataError(f"{named(path)} has no column to learn from beside {some(columns.special)}")
+        raise DataError(f"{named(path)} has no features besides {some(columns.special)}")
     for column in X:
         _warn_of_numbers(column)
     return Rows(named(path), X, frame[columns.target], _weights(path, frame, columns), _groups(path, frame, columns))
 
 
-def held_out_rows(
-    path: str, frame: pl.DataFrame, columns: Columns, like: Sequence[str], drop_missing_target: bool
+def evaluation_rows(
+    path: str, frame: pl.DataFrame, columns: Columns, names: Sequence[str], drop_missing_target: bool
 ) -> Rows:
-    """The rows of another table with the same columns; more do no harm, weights are used where they are there."""
+    """The rows of a test table: further columns are ignored, and weights used if present."""
     check_column(columns.target, "target", frame.columns, path)
     frame = _with_target(path, frame, columns.target, drop_missing_target)
     weighted = columns.weights is not None and columns.weights in frame.columns
     weight = _weights(path, frame, columns) if weighted else None
-    return Rows(named(path), alike(path, frame, like), frame[columns.target], weight)
+    return Rows(named(path), select_columns(path, frame, names), frame[columns.target], weight)
 
 
-def alike(path: str, frame: pl.DataFrame, like: Sequence[str]) -> pl.DataFrame:
-    """The columns a model was fitted on, in its order."""
-    lacking = [name for name in like if name not in frame.columns]
+def select_columns(path: str, frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The columns a model was fitted on, in their order."""
+    lacking = [name for name in names if name not in frame.columns]
     if lacking:
         number = "columns" if len(lacking) > 1 else "column"
-        raise DataError(
-            f"{named(path)} lacks the {number} {some(lacking)} that the model learns from; it has {some(frame.columns)}"
-        )
-    return frame.select(like)
+        wanted = f"the {number} {some(lacking)} that the model was fitted on"
+        raise DataError(f"{named(path)} lacks {wanted}; it has {some(frame.columns)}")
+    return frame.select(names)
 
 
 def check_column(name: str, what: str, columns: Sequence[str], path: str) -> None:
-    """Refuse a column that is not there, naming the nearest one."""
+    """Raise an error if a column does not exist, suggesting the closest name."""
     if name in columns:
         return
     lower = {column.lower(): column for column in columns}
     near = difflib.get_close_matches(name.lower(), lower, n=1)
     guess = f"did you mean {lower[near[0]]!r}? It has" if near else "it has"
-    raise DataError(f"--{what} {name!r} is no column of {named(path)}: {guess} {some(list(columns))}")
+    raise DataError(f"--{what} {name!r} is not a column of {named(path)}: {guess} {some(list(columns))}")
 
 
 def _with_target(path: str, frame: pl.DataFrame, target: str, drop: bool) -> pl.DataFrame:
     y = frame[target]
-    gaps = y.is_null() | (y.is_nan() if y.dtype.is_float() else False)
-    if not gaps.any():
+    absent = y.is_null() | (y.is_nan() if y.dtype.is_float() else False)
+    if not absent.any():
         return frame
-    count = int(gaps.sum())
+    count = int(absent.sum())
     if count == len(y):
         raise DataError(f"the target {target!r} is missing in every row of {named(path)}")
     if not drop:
         raise DataError(
             f"the target {target!r} is missing in {count:,} of {counted(len(y), 'row')} of {named(path)}: fill it "
-            "in, or leave these rows out with --drop-missing-target"
+            "in, or drop these rows with --drop-missing-target"
         )
-    return frame.filter(~gaps.fill_null(value=True))
+    return frame.filter(~absent.fill_null(value=True))
 
 
 def _weights(path: str, frame: pl.DataFrame, columns: Columns) -> NDArray[np.float64] | None:
@@ -169,11 +168,11 @@ def _groups(path: str, frame: pl.DataFrame, columns: Columns) -> NDArray[Any] | 
 
 
 def _warn_of_numbers(column: pl.Series) -> None:
-    """Say where a few words make text of a column of numbers: each of them would be a category."""
+    """Warn if a few non-numeric values make a column text: each distinct number would be a category."""
     if column.dtype != pl.String:
         return
     cells = column.drop_nulls()
-    words = cells.filter(cells.cast(pl.Float64, strict=False).is_null())
-    if 0 < len(words) <= (1 - _MOSTLY) * len(cells):
-        numbers = f"{len(cells) - len(words):,} of its {counted(len(cells), 'cell')}"
-        warn(f"column {column.name!r} is text, though {numbers} are numbers: --missing {words[0]!r} reads it as such")
+    others = cells.filter(cells.cast(pl.Float64, strict=False).is_null())
+    if 0 < len(others) <= (1 - _MOSTLY) * len(cells):
+        numbers = f"{len(cells) - len(others):,} of its {counted(len(cells), 'value')}"
+        warn(f"column {column.name!r} is text, though {numbers} are numbers: use --missing {others[0]!r} to read it so")

@@ -10,19 +10,19 @@ from typing import Any
 import typer
 from sklearn.base import BaseEstimator, clone
 
-from gce.settings import OBJECTS
+from gce.estimators._objects import OBJECTS
 
-#: Not every shell's user writes Python.
+#: Accepted besides Python's spelling.
 _BOOLEANS = {"true": True, "false": False}
 
 
 def apply(model: Any, settings: Sequence[str]) -> dict[str, Any]:
-    """Set parameters given as ``name=value``, and tell which.
+    """Set parameters given as ``name=value``, and return them as a dict.
 
-    A value is Python's (``0.1``, ``None``, ``[1, 2]``) or ``true`` or ``false`` in any case, and else text.
+    A value is a Python literal (``0.1``, ``None``, ``[1, 2]``), ``true`` or ``false`` in any case, or else text.
     """
     given = dict(_pair(setting) for setting in settings)
-    # objects first: what follows may be theirs
+    # objects before their own parameters
     for name in sorted(given, key=lambda name: "__" in name):
         owner, _, own = name.partition("__")
         _check(name, owner, model)
@@ -45,20 +45,20 @@ def _pair(setting: str) -> tuple[str, Any]:
 
 
 def _object(model: Any, owner: str, name: str) -> BaseEstimator:
-    held = getattr(model, owner)
-    if isinstance(held, str) and held in OBJECTS.get(owner, {}):
-        held = clone(OBJECTS[owner][held])
-        model.set_params(**{owner: held})
-    if not isinstance(held, BaseEstimator):
-        named = f": name one first, as in {owner}={next(iter(OBJECTS[owner]))}" if owner in OBJECTS else ""
-        raise typer.BadParameter(f"{name!r}: {owner}={held!r} has no parameters of its own{named}", param_hint="--set")
-    return held
+    value = getattr(model, owner)
+    if isinstance(value, str) and value in OBJECTS.get(owner, {}):
+        value = clone(OBJECTS[owner][value])
+        model.set_params(**{owner: value})
+    if not isinstance(value, BaseEstimator):
+        hint = f": choose an object first, as in {owner}={next(iter(OBJECTS[owner]))}" if owner in OBJECTS else ""
+        raise typer.BadParameter(f"{name!r}: {owner}={value!r} has no parameters of its own{hint}", param_hint="--set")
+    return value
 
 
 def _check(name: str, own: str, model: BaseEstimator) -> None:
-    known = list(model.get_params(deep=False))
-    if own in known:
+    names = list(model.get_params(deep=False))
+    if own in names:
         return
-    near = difflib.get_close_matches(own, known, n=1)
-    guess = f"did you mean {near[0]!r}? There are" if near else "there are"
-    raise typer.BadParameter(f"{name!r} is no parameter: {guess} {', '.join(known)}", param_hint="--set")
+    near = difflib.get_close_matches(own, names, n=1)
+    guess = f"did you mean {near[0]!r}? The parameters are" if near else "the parameters are"
+    raise typer.BadParameter(f"{name!r} is not a parameter: {guess} {', '.join(names)}", param_hint="--set")

@@ -1,4 +1,4 @@
-"""Tables to files by their suffix, or as CSV to standard output."""
+"""Write tables, in the format of the suffix, or as CSV to standard output."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 import typer
 
-from gce.cli.rendering import harmless
-from gce.storage.container import replacing
+from gce.cli.rendering import escape_control
+from gce.io.container import atomic_replace
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
     ".csv": pl.DataFrame.write_csv,
@@ -22,12 +22,12 @@ _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
     ".feather": pl.DataFrame.write_ipc,
     ".ipc": pl.DataFrame.write_ipc,
 }
-#: Rows written at once: a reader that goes away is noticed before all of them are turned into text.
-_ROWS_AT_ONCE = 8192
+#: Rows per write: a closed pipe is noticed before all rows are formatted.
+_BATCH_ROWS = 8192
 
 
-def make_room(path: Path) -> None:
-    """Make the folder of a file that will be written, and refuse what cannot be one before any work is done."""
+def prepare_output(path: Path) -> None:
+    """Create the folder of an output file, and raise an error early if the file cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise IsADirectoryError(EISDIR, strerror(EISDIR), str(path))
@@ -36,25 +36,25 @@ def make_room(path: Path) -> None:
 
 
 def check_table_file(path: Path) -> None:
-    """Refuse a name that says nothing about the format, before any work is done."""
+    """Raise an error early if the suffix is not that of a table format."""
     if str(path) == "-":
         return
     if path.suffix.lower() not in _WRITERS:
         raise typer.BadParameter(f"{str(path)!r} must end in one of {', '.join(_WRITERS)}", param_hint="--out")
-    make_room(path)
+    prepare_output(path)
 
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write a table; ``-`` is CSV on standard output."""
     if str(path) == "-":
-        for number, part in enumerate(frame.iter_slices(_ROWS_AT_ONCE)):
+        for number, part in enumerate(frame.iter_slices(_BATCH_ROWS)):
             lines = part.write_csv(include_header=number == 0)
-            # a program that reads them gets them as they are
-            sys.stdout.write(harmless(lines) if sys.stdout.isatty() else lines)
+            # escaped for terminals only, not for programs
+            sys.stdout.write(escape_control(lines) if sys.stdout.isatty() else lines)
         return
     write = _WRITERS[path.suffix.lower()]
     if path.is_fifo():
         write(frame, path)
         return
-    with replacing(path) as new:
+    with atomic_replace(path) as new:
         write(frame, new)

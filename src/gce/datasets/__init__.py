@@ -1,4 +1,4 @@
-"""The paper's twelve data sets: found or downloaded, checked, cut and scaled as the authors' code does it.
+"""The twelve data sets of the paper, with the splits and the scaling of the authors' code.
 
 >>> from gce import datasets
 >>> iris = datasets.load("iris")

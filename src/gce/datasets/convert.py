@@ -1,4 +1,4 @@
-"""Source files -> the arrays of a prepared file: ``X``, ``y``, and for text columns their codes and categories."""
+"""Conversion of source files to arrays: ``X``, ``y``, and codes and categories of text columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gce.datasets.files import Arrays
 
-_LINES_AT_ONCE = 100_000
+_BLOCK_LINES = 100_000
 
 _BOSTON_HEADER = 22
 
@@ -38,7 +38,7 @@ def california(paths: Sequence[Path]) -> Arrays:
     with tarfile.open(paths[0], "r:gz") as archive:
         member = archive.extractfile("CaliforniaHousing/cal_housing.data")
         if member is None:
-            raise ValueError("CaliforniaHousing/cal_housing.data is no file")
+            raise ValueError("CaliforniaHousing/cal_housing.data is not a file")
         table = np.loadtxt(member, delimiter=",")
     longitude, latitude, age, rooms, bedrooms, population, households, income, value = table.T
     columns = (
@@ -75,7 +75,7 @@ def mnist(paths: Sequence[Path]) -> Arrays:
 def kddcup99(paths: Sequence[Path]) -> Arrays:
     """The contest's text: 41 columns, three of them words, and the name of the attack.
 
-    Words become positions in their sorted list, kept as ``cat_1`` to ``cat_3``; the names are kept as ``classes``.
+    Text becomes indices into sorted categories, ``cat_1`` to ``cat_3``; attack names are in ``classes``.
     """
     kinds = [f"f{j}" for j in range(42)]
     form = np.dtype([(kind, _kdd_type(j)) for j, kind in enumerate(kinds)])
@@ -106,8 +106,8 @@ def _coded(words: NDArray[np.bytes_]) -> tuple[NDArray[np.str_], NDArray[np.intp
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Some lines at a time: a parser given a whole file keeps it in memory several times over."""
-    while block := list(islice(lines, _LINES_AT_ONCE)):
+    """Blocks of lines: parsing a whole file would need several times its memory."""
+    while block := list(islice(lines, _BLOCK_LINES)):
         yield block
 
 
@@ -121,7 +121,7 @@ def _idx(path: Path) -> NDArray[np.uint8]:
         data = file.read()
     zeros, kind, axes = struct.unpack_from(">HBB", data)
     if (zeros, kind) != (0, 8):
-        raise ValueError(f"{path.name} is no idx file of bytes: it begins with {data[:4].hex()}")
+        raise ValueError(f"{path.name} is not an idx file of bytes: it begins with {data[:4].hex()}")
     shape = struct.unpack_from(f">{axes}I", data, 4)
     return np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * axes).reshape(shape)
 

@@ -1,4 +1,4 @@
-"""Handwritten digits set upright."""
+"""Deskewing of handwritten digits."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-_IMAGES_AT_ONCE = 5_000
+_BATCH_IMAGES = 5_000
 
 
 def deskew(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Shear images until row and column of their ink are uncorrelated, and move their centre of ink to the middle.
+    """Shear images so that row and column of the ink are uncorrelated, and centre the ink.
 
     The usual recipe by moments: with ``(r, c)`` the coordinates of a pixel weighted by its ink, each row is moved
     sideways by ``slope * (r - mean r)``, ``slope = cov(r, c) / var(r)``, and the centre of ink comes to
@@ -21,7 +21,7 @@ def deskew(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     Parameters
     ----------
     images : array of shape (n, height, width)
-        An image without ink, or with ink in one row only, is only moved.
+        Images without ink, or with ink in one row only, are only centred.
 
     Returns
     -------
@@ -29,8 +29,8 @@ def deskew(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """
     out = np.empty(images.shape, dtype=np.float32)
     middle = np.array(images.shape[1:]) / 2
-    for first in range(0, len(images), _IMAGES_AT_ONCE):
-        block = images[first : first + _IMAGES_AT_ONCE].astype(np.float32)
+    for first in range(0, len(images), _BATCH_IMAGES):
+        block = images[first : first + _BATCH_IMAGES].astype(np.float32)
         centres, slopes = _moments(block)
         for image, centre, slope, target in zip(block, centres, slopes, out[first:], strict=False):
             shear = np.array([[1.0, 0.0], [slope, 1.0]])

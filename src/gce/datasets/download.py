@@ -1,4 +1,4 @@
-"""Source files from their addresses: streamed, checked, and named only when they are whole and right."""
+"""Download of source files: streamed, verified, and atomic."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from urllib.request import Request, urlopen
 from gce.datasets.files import MissingDataError, beside, check_source, expected, record, written
 from gce.datasets.registry import Source
 
-#: Seconds without a byte after which an address is given up.
+#: Seconds without data after which the next address is tried.
 TIMEOUT = 30.0
-_BYTES_AT_ONCE = 1 << 20
+_BLOCK_BYTES = 1 << 20
 
 
 class _BadBodyError(Exception):
-    """The server answered, but not with the file."""
+    """The response of a server is not the file."""
 
 
 def obtain(source: Source, folder: Path) -> Path:
-    """A source file, downloaded if it is not in the folder; either way its checksum was checked."""
+    """The path of a source file, downloaded if missing, with a verified checksum."""
     path = folder / source.file
     if not path.exists():
         _download(source, path)
@@ -42,8 +42,8 @@ def _download(source: Source, path: Path) -> None:
         else:
             return
     raise MissingDataError(
-        f"{source.file} is not in {path.parent} and could not be downloaded from {' or '.join(failures)}: fetch it by "
-        f"other means and put it at {path}"
+        f"{source.file} is not in {path.parent} and could not be downloaded from {' or '.join(failures)}: download "
+        f"it by other means and put it at {path}"
     )
 
 
@@ -54,24 +54,23 @@ def _fetch(address: str, source: Source, path: Path) -> None:
     with urlopen(request, timeout=TIMEOUT) as response, written(path) as file:
         length = int(response.headers.get("Content-Length") or 0)
         with _bar(source.file, length) as advance:
-            while block := response.read(_BYTES_AT_ONCE):
+            while block := response.read(_BLOCK_BYTES):
                 file.write(block)
                 digest.update(block)
                 advance(len(block))
         if length and file.tell() != length:
-            raise _BadBodyError(f"the answer ended after {file.tell()} of {length} bytes")
+            raise _BadBodyError(f"the response ended after {file.tell()} of {length} bytes")
         if wanted and digest.hexdigest() != wanted:
             words = f"expected {algorithm} {wanted}, found {digest.hexdigest()}"
             raise _BadBodyError(words if source.digest else f"{words}; {_recorded_earlier(path)}")
         if not wanted:
-            # named first, for the reason given in write_npz
+            # recorded first, for the reason given in write_npz
             record(path, digest.hexdigest())
 
 
 def _recorded_earlier(path: Path) -> str:
     return (
-        f"the former was recorded in {beside(path).name} when the file was first seen: move that away to have whatever "
-        "is there now"
+        f"the former was recorded in {beside(path).name} at the first download: move that away to accept a changed file"
     )
 
 
@@ -83,7 +82,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _bar(name: str, length: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error where that is a terminal and rich is installed, else nothing."""
+    """A progress bar on standard error if that is a terminal and rich is installed."""
     if not sys.stderr.isatty():
         yield lambda size: None
         return

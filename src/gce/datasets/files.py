@@ -1,4 +1,4 @@
-"""The data folder: where it is, checksums, and files that are either whole or not there."""
+"""The data folder: its location, checksums, and atomic writes."""
 
 from __future__ import annotations
 
@@ -23,25 +23,48 @@ from gce.datasets.registry import Source
 
 Arrays = dict[str, NDArray[Any]]
 
-#: What reading a spoilt file raises. RuntimeError is zipfile's, of a member that seems encrypted or packed otherwise.
+#: Errors of reading a damaged file; zipfile raises RuntimeError for members that appear encrypted.
 UNREADABLE = (
     ValueError, KeyError, EOFError, OSError, RuntimeError, zlib.error, zipfile.BadZipFile, tarfile.TarError
 )  # fmt: skip
 
-#: Seconds without a change after which nobody writes to a part any more.
+#: Seconds without a change after which a partial file is abandoned.
 _STALE = 86_400
 
 
 class MissingDataError(FileNotFoundError):
-    """A file is neither in the data folder nor to be had."""
+    """A file is not in the data folder and cannot be downloaded.
+
+    Examples
+    --------
+    >>> from gce import datasets
+    >>> try:
+    ...     datasets.load("msd", data_home="/nowhere", download=False)
+    ... except datasets.MissingDataError as error:
+    ...     print(str(error)[:44])
+    msd needs YearPredictionMSD.txt.zip in /nowh
+    """
 
 
 class CorruptDataError(ValueError):
-    """A file is not the one it should be. It is never deleted."""
+    """A file is damaged or has the wrong checksum. It is never deleted.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from gce import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     size = pathlib.Path(folder, "cal_housing.tgz").write_bytes(b"damaged")
+    ...     try:
+    ...         datasets.load("ca_housing", data_home=folder)
+    ...     except datasets.CorruptDataError as error:
+    ...         print("expected sha256" in str(error))
+    True
+    """
 
 
 def data_home(given: str | os.PathLike[str] | None = None) -> Path:
-    """The data folder: the one given, else ``GCE_DATA_HOME``, else ``gce`` in the user's cache folder."""
+    """The data folder: ``given``, else ``GCE_DATA_HOME``, else ``gce`` in the cache folder of the user."""
     chosen = given or os.environ.get("GCE_DATA_HOME")
     return Path(chosen).expanduser() if chosen else _cache() / "gce"
 
@@ -61,53 +84,53 @@ def digest_of(path: Path, algorithm: str = "sha256") -> str:
 
 
 def expected(path: Path, source: Source) -> tuple[str, str]:
-    """Algorithm and checksum a source file must have: the published one, else the recorded one, else an empty one."""
+    """Algorithm and expected checksum of a source file: published, else recorded, else empty."""
     algorithm, _, digest = source.digest.partition(":")
     return (algorithm, digest) if digest else ("sha256", _recorded(path) or "")
 
 
 def check_source(path: Path, source: Source) -> None:
-    """Hold a source file against the checksum it must have; where there is none yet, record its own."""
+    """Verify the checksum of a source file; if none is known, record its own."""
     algorithm, digest = expected(path, source)
     if not digest and os.access(path.parent, os.W_OK):
         record(path, digest_of(path))
     elif digest and (found := digest_of(path, algorithm)) != digest:
         raise CorruptDataError(
-            f"{path} is refused: expected {algorithm} {digest}, found {found}. It is left as it is: "
-            f"{_to_have_another(path, source)}"
+            f"{path} was rejected: expected {algorithm} {digest}, found {found}. It was left in place: "
+            f"{_replacement_hint(path, source)}"
         )
 
 
-def _to_have_another(path: Path, source: Source) -> str:
-    """What must go before another file is downloaded: one recorded checksum would refuse every other file."""
+def _replacement_hint(path: Path, source: Source) -> str:
+    """What to move before another download: a recorded checksum would reject any other file."""
     if source.digest:
-        return "move it away to have it downloaded anew"
+        return "move it away to download it again"
     return (
-        f"move it away to have the same file downloaded anew, and {beside(path).name} too, the checksum recorded when "
-        "it was first seen, to have whatever is there now"
+        f"move it away to download the same file again, and {beside(path).name} too, the checksum recorded at the "
+        "first download, to accept a changed file"
     )
 
 
 def check_prepared(path: Path, known: str) -> None:
-    """Hold a prepared file against the checksum beside it and the one that is known; one of them must be its own."""
+    """Verify the checksum of a prepared file against the known and the recorded one."""
     valid = [digest for digest in (known, _recorded(path)) if digest]
     found = digest_of(path)
     if found in valid:
         return
-    wanted = " or ".join(valid) or f"the one in {beside(path).name}, which is not there"
+    wanted = " or ".join(valid) or f"the one in {beside(path).name}, which does not exist"
     raise CorruptDataError(
-        f"{path} is refused: expected sha256 {wanted}, found {found}. It is left as it is: move it away to have it "
-        f"made anew, or, if you made it and trust it, write its checksum into {beside(path)}"
+        f"{path} was rejected: expected sha256 {wanted}, found {found}. It was left in place: move it away to create "
+        f"it again, or, if you trust it, write its checksum into {beside(path)}"
     )
 
 
 def beside(path: Path) -> Path:
-    """Where a file's own checksum is recorded."""
+    """The file with the recorded checksum of a file."""
     return path.with_name(f"{path.name}.sha256")
 
 
 def record(path: Path, digest: str) -> None:
-    """Write a checksum beside its file, in the form of ``sha256sum``."""
+    """Record the checksum of a file, in the format of ``sha256sum``."""
     with written(beside(path)) as file:
         file.write(f"{digest}  {path.name}\n".encode())
 
@@ -122,9 +145,9 @@ def _recorded(path: Path) -> str | None:
 
 @contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
-    """A file that gets its name when it is complete: a kill or an error leaves nothing under that name.
+    """Write a file atomically: it gets its name when it is complete.
 
-    What a kill leaves beside it is removed when the file is next written, a day later or more.
+    Partial files of killed processes are removed at a later write, if they are older than a day.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path)
@@ -140,17 +163,17 @@ def written(path: Path) -> Iterator[BinaryIO]:
 
 
 def _sweep(path: Path) -> None:
-    """Remove the parts of a file that killed processes left; a young one may be somebody's who writes now."""
+    """Remove partial files of killed processes; recent ones may still be in use."""
     part = re.compile(re.escape(f".{path.name}.") + r"\d+-[0-9a-f]{8}\.part")
     for left in path.parent.iterdir():
-        # another user's, or gone by now: it is in nobody's way
+        # owned by another user, or already removed
         with suppress(OSError):
             if part.fullmatch(left.name) and left.stat().st_mtime < time.time() - _STALE:
                 left.unlink()
 
 
 def values_of(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """sha256 of X, then y, as float32 in little-endian order, row by row: the same whatever file they came in."""
+    """sha256 of X, then y, as little-endian float32 in C order, independent of the file format."""
     digest = hashlib.sha256()
     for name in ("X", "y"):
         digest.update(arrays[name].astype("<f4").tobytes())
@@ -160,8 +183,8 @@ def values_of(arrays: Mapping[str, NDArray[Any]]) -> str:
 def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays and their checksum.
 
-    The checksum gets its name first: a kill between the two leaves a checksum without a file, which harms nothing,
-    where a file without a checksum would be refused.
+    The checksum is recorded first: a kill in between leaves a checksum without a file, which is harmless, while a file
+    without a checksum would be rejected.
     """
     with written(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub takes the names for options
@@ -170,22 +193,22 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_npz(path: Path, known: str) -> Arrays:
-    """Arrays of a prepared file, after its checksum was checked."""
+    """The arrays of a prepared file, after verification of its checksum."""
     check_prepared(path, known)
-    # numpy would take whatever is no zip for a pickle, or for one array
+    # numpy takes files that are not zip archives for pickles or single arrays
     if not zipfile.is_zipfile(path):
-        raise CorruptDataError(f"{path} is no npz file, though its checksum is right. {_REMADE}")
+        raise CorruptDataError(f"{path} is not an npz file, though its checksum is correct. {_REMADE}")
     try:
         with np.load(path, allow_pickle=False) as file:
-            # a member that is no array comes as bytes
+            # members that are not arrays are returned as bytes
             return {name: np.asarray(file[name]) for name in file.files}
     except UNREADABLE as error:
         raise CorruptDataError(f"{path} could not be read: {reason(error)}. {_REMADE}") from error
 
 
-_REMADE = "It is left as it is: move it away to have it made anew"
+_REMADE = "It was left in place: move it away to create it again"
 
 
 def reason(error: Exception) -> str:
-    """What an error says, or its name where it says nothing."""
+    """The message of an error, or its type if it has none."""
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Named data sets -> rows, parts, metric."""
+"""Load a data set by name: split, scaled, with its metric."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gce.datasets.registry import Spec
 
 PathLike = str | os.PathLike[str]
 
-#: From so many rows on X is float32: kddcup99 would take 5 GB else.
+#: Number of rows from which X is float32, since kddcup99 would take 5 GB in float64.
 LARGE = 50_000
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A data set, cut and scaled.
+    """A data set, split and scaled.
 
     Parameters
     ----------
@@ -34,15 +34,24 @@ class Dataset:
         The paper's name.
     task : {"regression", "classification"}
     metric : {"mae", "error"}
-        What the paper reports of it: mean absolute error, or the share of wrong classes.
-    X_train, X_val, X_test : array of shape (rows, d)
-        float64; float32 for the five sets of 50,000 rows and more (msd, cifar10_f, mnist, covertype, kddcup99).
-    y_train, y_val, y_test : array of shape (rows,)
-        float64 for regression, never scaled; codes 0 to ``classes - 1`` (int64) for classification.
+        The metric of the paper: mean absolute error or misclassification rate.
+    X_train : array of shape (rows, d)
+        Of float64, or float32 for the five sets of at least 50,000 rows (msd, cifar10_f, mnist, covertype, kddcup99).
+    y_train : array of shape (rows,)
+        Numbers, never scaled, for regression; codes 0 to ``classes - 1`` (int64) for classification.
+    X_val, y_val, X_test, y_test : array
+        The same for the validation and the test rows.
     classes : int
-        0 for regression.
+        Number of classes; 0 for regression.
     note : str
-        How this set differs from what its name promises; usually empty.
+        A deviation from the paper's set; usually empty.
+
+    Examples
+    --------
+    >>> from gce import datasets
+    >>> wine = datasets.load("wine")
+    >>> wine.task, wine.metric, wine.classes
+    ('classification', 'error', 3)
     """
 
     name: str
@@ -66,23 +75,22 @@ def load(
     data_home: PathLike | None = None,
     download: bool = True,
 ) -> Dataset:
-    """One of the paper's data sets, cut into three parts and scaled.
+    """Load a data set of the paper, split into three parts and scaled.
 
     Parameters
     ----------
     name : str
-        One of ``NAMES``, or a name of the data folder: ``california`` is ca_housing, ``kddcup99_10pct`` the tenth of
-        kddcup99. ``kddcup99`` itself is the full file; where that is absent and the tenth is there, the tenth, with a
-        note that says so.
+        One of ``NAMES``, ``california`` for ca_housing, or ``kddcup99_10pct`` for 10 % of kddcup99. ``kddcup99`` is the
+        full file; if only the 10 % file is present, that is loaded, with a note.
     split : int, optional
-        None: the cut of the authors' code, see ``gce.datasets.splits.reference``. A seed: a random cut of all rows
+        None: the split of the authors' code, see ``gce.datasets.splits.reference``. A seed: a random split of all rows
         into parts of the same sizes.
-    floored : bool
-        Targets of ca_housing truncated to integers, as the paper's figures have them. An error for other sets.
+    floored : bool, default=False
+        Truncate the targets of ca_housing to integers, as in the figures of the paper. An error for other sets.
     data_home : path, optional
-        Where files are looked for and kept; default ``GCE_DATA_HOME``, else a cache folder.
-    download : bool
-        Whether a missing file may be fetched from its source.
+        The data folder; default ``GCE_DATA_HOME``, else a cache folder.
+    download : bool, default=True
+        Whether a missing file may be downloaded from its source.
 
     Returns
     -------
@@ -90,19 +98,28 @@ def load(
 
     Notes
     -----
-    Columns are scaled by mean and standard deviation (ddof 1) of training and validation rows together, those with a
-    standard deviation up to 1e-9 only centred. Exceptions: covertype's ten measured columns by fixed constants, its 44
-    indicators not at all; mnist is deskewed and scaled by two numbers; msd has one unit for each timbre and targets
-    counted from 1967; kddcup99's text columns are indicators. On a random split covertype and mnist are scaled by what
-    is measured on its training and validation rows, in place of the constants.
+    Columns are standardised by mean and standard deviation (ddof 1) of training and validation rows together; columns
+    with a standard deviation up to 1e-9 are only centred. Exceptions: ten numeric columns of covertype are scaled by
+    fixed constants, its 44 indicators not at all; mnist is deskewed and scaled by two numbers; msd has one unit per
+    timbre and targets counted from 1967; text columns of kddcup99 are one-hot encoded. On a random split, covertype and
+    mnist are scaled by statistics of its training and validation rows instead of the constants.
+
+    Examples
+    --------
+    >>> from gce import datasets
+    >>> iris = datasets.load("iris")
+    >>> iris.X_train.shape, iris.X_val.shape, iris.X_test.shape
+    ((96, 4), (24, 4), (30, 4))
+    >>> datasets.load("iris", split=3).X_train.shape
+    (96, 4)
     """
     spec = registry.find(name)
     if floored and spec.name != "ca_housing":
-        raise ValueError(f"only ca_housing has floored targets; floored=True was given for {spec.name}")
+        raise ValueError(f"only ca_housing has floored targets, got floored=True for {spec.name}")
     if split is not None and (isinstance(split, bool) or not isinstance(split, Integral) or split < 0):
-        raise ValueError(f"split must be None or a seed, an integer of 0 or more; got {split!r}")
+        raise ValueError(f"split must be None or a nonnegative integer seed, got {split!r}")
     home = files.data_home(data_home)
-    spec = at_hand(spec, home)
+    spec = available(spec, home)
     arrays = _arrays(spec, home, download)
     rows = scaling.rows_of(spec, arrays)
     if split is None:
@@ -113,36 +130,54 @@ def load(
         scale = scaling.RULES[spec.rule](spec, rows, cut.fitted)
     y = _targets(spec, arrays["y"])
     note = "; ".join(filter(None, [spec.note, "targets floored" if floored else ""]))
-    return _assembled(spec, rows, np.trunc(y) if floored else y, cut, scale, note)
+    return _assemble(spec, rows, np.trunc(y) if floored else y, cut, scale, note)
 
 
 def present(name: str, data_home: PathLike | None = None) -> bool:
-    """Whether a set can be loaded without a download. Checksums are not looked at: a bad file should be heard of."""
+    """Whether a data set can be loaded without a download; checksums are not verified.
+
+    Parameters
+    ----------
+    name : str
+        As in :func:`load`.
+    data_home : path, optional
+        The data folder; default ``GCE_DATA_HOME``, else a cache folder.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from gce import datasets
+    >>> datasets.present("iris")
+    True
+    """
     home, spec = files.data_home(data_home), registry.find(name)
-    return there(at_hand(spec, home), home)
+    return is_present(available(spec, home), home)
 
 
 def _prepared(spec: Spec, home: Path) -> Path:
     return home / f"{spec.file}.npz"
 
 
-def there(spec: Spec, home: Path) -> bool:
-    """Whether a set's own files are there, prepared or as its source has them."""
+def is_present(spec: Spec, home: Path) -> bool:
+    """Whether the files of a data set are in the data folder, prepared or as downloaded."""
     if not spec.file or _prepared(spec, home).exists():
         return True
     return bool(spec.sources) and all((home / source.file).exists() for source in spec.sources)
 
 
-def at_hand(spec: Spec, home: Path) -> Spec:
-    """The set itself, or its stand-in where only that is there."""
-    if spec.stand_in and not there(spec, home):
+def available(spec: Spec, home: Path) -> Spec:
+    """The data set, or its substitute if only that is present."""
+    if spec.stand_in and not is_present(spec, home):
         other = registry.find(spec.stand_in)
-        return other if there(other, home) else spec
+        return other if is_present(other, home) else spec
     return spec
 
 
 def _arrays(spec: Spec, home: Path, download: bool) -> Arrays:
-    """A set as its file has it, checked: carried by scikit-learn, prepared, or converted now and kept."""
+    """The arrays of a data set, verified: from scikit-learn, prepared, or converted and stored."""
     if not spec.file:
         bunch = _BUNDLED[spec.name]()
         return {"X": bunch.data, "y": bunch.target}
@@ -151,8 +186,8 @@ def _arrays(spec: Spec, home: Path, download: bool) -> Arrays:
         arrays = files.read_npz(path, spec.digest)
         _check_shape(spec, arrays, path)
         return arrays
-    if not spec.sources or not (download or there(spec, home)):
-        raise MissingDataError(_how_to_get(spec, home))
+    if not spec.sources or not (download or is_present(spec, home)):
+        raise MissingDataError(_download_hint(spec, home))
     sources = [obtain(source, home) for source in spec.sources]
     try:
         arrays = convert.CONVERTERS[spec.file](sources)
@@ -166,7 +201,7 @@ def _arrays(spec: Spec, home: Path, download: bool) -> Arrays:
     return arrays
 
 
-_MOVE = "It is left as it is: move it and its .sha256 away to have it downloaded anew"
+_MOVE = "The file was left in place: move it and its .sha256 away to download it again"
 
 _BUNDLED: dict[str, Callable[[], Any]] = {
     "diabetes": bundled.load_diabetes,
@@ -187,7 +222,7 @@ def _check_shape(spec: Spec, arrays: Arrays, path: Path) -> None:
 
 
 def _needed(spec: Spec) -> list[str]:
-    """Names of the arrays that a set is made of."""
+    """Names of the arrays of a data set."""
     if spec.name != "kddcup99":
         return ["X", "y"]
     return ["X", "y", *convert.KDD_BYTES, *(f"cat_{j}" for j in convert.KDD_TEXT)]
@@ -201,7 +236,7 @@ def _check_values(spec: Spec, arrays: Arrays, path: Path) -> None:
         )
 
 
-def _how_to_get(spec: Spec, home: Path) -> str:
+def _download_hint(spec: Spec, home: Path) -> str:
     if not spec.sources:
         return (
             f"{spec.file}.npz is not in {home}: put the prepared file there, or make it from CIFAR-10 "
@@ -210,15 +245,15 @@ def _how_to_get(spec: Spec, home: Path) -> str:
     missing = [source for source in spec.sources if not (home / source.file).exists()]
     names = ", ".join(source.file for source in missing)
     addresses = ", ".join(source.addresses[0] for source in missing)
-    return f"{spec.name} needs {names} in {home}: get it from {addresses} and put it there, or allow the download"
+    return f"{spec.name} needs {names} in {home}: download it from {addresses} and put it there, or allow the download"
 
 
 def _targets(spec: Spec, y: NDArray[Any]) -> NDArray[Any]:
     return y.astype(np.float64 if spec.task == "regression" else np.int64) - spec.origin
 
 
-def _assembled(
-    spec: Spec, rows: scaling.Rows, y: NDArray[Any], cut: splits.Split, scale: scaling.Scaling, note: str
+def _assemble(
+    spec: Spec, rows: scaling.NumericRows, y: NDArray[Any], cut: splits.Split, scale: scaling.Scaling, note: str
 ) -> Dataset:
     dtype = np.dtype(np.float32 if spec.rows >= LARGE else np.float64)
     parts: dict[str, NDArray[Any]] = {}

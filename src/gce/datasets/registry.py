@@ -1,4 +1,4 @@
-"""What each data set is: rows, task, where its files come from, and the paper's sizes."""
+"""The data sets: task, sizes, sources, and the sizes in the paper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FIGSHARE = "https://ndownloader.figshare.com/files"
 
 @dataclass(frozen=True)
 class Source:
-    """One file as its makers give it away.
+    """A file to download.
 
     Parameters
     ----------
@@ -19,8 +19,8 @@ class Source:
     addresses : tuple of str
         Tried in turn: the original first, then copies with the same checksum.
     digest : str
-        ``"sha256:..."`` or ``"md5:..."`` as published. Empty: none was published that we could find, and the digest of
-        the first file seen is recorded beside it and held against it from then on.
+        ``"sha256:..."`` or ``"md5:..."`` as published. If empty, the digest of the first download is recorded and
+        required from then on.
     """
 
     file: str
@@ -42,16 +42,16 @@ class Spec:
     paper : tuple of int
         Training, validation and test rows of the paper's table.
     file : str
-        Stem of its ``.npz`` in the data folder; empty where scikit-learn carries it.
+        Stem of its ``.npz`` in the data folder; empty if scikit-learn includes the data.
     digest : str
         sha256 of the prepared ``.npz`` that is known to be right; empty: none is known.
     values : str
-        sha256 of the right ``X`` and ``y``, see ``gce.datasets.files.values_of``: what sources without a published
-        checksum are held against once they are converted. Empty: none is known.
+        sha256 of the right ``X`` and ``y``, see ``gce.datasets.files.values_of``: verified after the conversion of
+        sources without a published checksum. Empty: none is known.
     sources : tuple of Source
         What the ``.npz`` is converted from; empty: nothing to download.
     validation_from, test_from : int or None
-        Row of the file where a predefined part begins; None: the part is cut by a shuffle.
+        Row of the file where a predefined part begins; None: the part is a random split.
     rule : str
         How columns are scaled, a key of ``gce.datasets.scaling.RULES``.
     numeric : int or None
@@ -61,7 +61,7 @@ class Spec:
     origin : int
         Subtracted from the targets: covertype counts its classes from 1, msd its years from 1967.
     stand_in : str
-        The set that is taken where this one is absent and that one is there.
+        The data set that is loaded if only its files are present.
     note : str
         Part of the loaded set's note.
     """
@@ -87,7 +87,7 @@ class Spec:
 
     @property
     def metric(self) -> str:
-        """What the paper reports: mean absolute error or the share of wrong classes."""
+        """The metric of the paper: mean absolute error or misclassification rate."""
         return "mae" if self.task == "regression" else "error"
 
 
@@ -216,9 +216,9 @@ _ALIASES = {"california": "ca_housing"}
 
 
 def find(name: str) -> Spec:
-    """The set of a name: the paper's, or that of a file in the data folder."""
+    """The specification of a data set, by its name in the paper or in the data folder."""
     key = _ALIASES.get(name, name)
     if key not in SPECS:
-        known = ", ".join([*NAMES, *_ALIASES, "kddcup99_10pct"])
-        raise ValueError(f"there is no data set {name!r}; the known ones are {known}")
+        names = ", ".join([*NAMES, *_ALIASES, "kddcup99_10pct"])
+        raise ValueError(f"unknown data set {name!r}: expected one of {names}")
     return SPECS[key]

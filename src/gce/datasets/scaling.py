@@ -1,7 +1,7 @@
-"""Columns scaled as the reference scales them.
+"""Scaling of columns as in the reference code.
 
-A :class:`Rows` hands out rows of a file as numbers, some at a time; a rule measures the training and validation rows
-and gives a :class:`Scaling`. So a large file is never held twice.
+:class:`NumericRows` returns rows of a file as numbers, in batches; a rule computes a :class:`Scaling` from the training
+and validation rows. So a large file is never held in memory twice.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from gce.datasets.splits import Index
 
 Array = NDArray[np.float64]
 
-#: A standard deviation up to which a column is only centred.
-_STILL = 1e-9
-_ROWS_AT_ONCE = 10_000
+#: Columns with at most this standard deviation are only centred.
+_CONSTANT = 1e-9
+_BATCH_ROWS = 10_000
 _TIMBRES = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """A file's rows as numbers.
+class NumericRows:
+    """The rows of a file as numbers.
 
     Parameters
     ----------
     table : array of shape (n, d)
-        Columns that are numbers.
+        Numeric columns.
     codes : tuple of (array of shape (n,), int)
-        Columns of codes and how many categories each has: as many indicator columns, after the others.
+        Columns of codes and their numbers of categories; they become indicator columns after the others.
     """
 
     table: NDArray[Any]
@@ -44,7 +44,7 @@ class Rows:
 
     @property
     def columns(self) -> int:
-        """Columns of numbers and indicators together."""
+        """The number of columns, indicators included."""
         return int(self.table.shape[1]) + sum(size for _, size in self.codes)
 
     def __getitem__(self, index: Index) -> Array:
@@ -57,21 +57,21 @@ class Rows:
         return out
 
 
-def rows_of(spec: Spec, arrays: Arrays) -> Rows:
-    """What the reference makes of a file before it scales.
+def rows_of(spec: Spec, arrays: Arrays) -> NumericRows:
+    """The rows of a file before scaling, as in the reference code.
 
     mnist is deskewed. kddcup99's three text columns become indicators behind the 38 others (one for each category that
     the file has: 3 + 70 + 11 in full, 3 + 66 + 11 in the tenth), and the two counts of bytes are taken exactly.
     """
     X = arrays["X"]
     if spec.name == "mnist":
-        return Rows(deskew(X.reshape(-1, 28, 28)).reshape(len(X), -1))
+        return NumericRows(deskew(X.reshape(-1, 28, 28)).reshape(len(X), -1))
     if spec.name == "kddcup99":
         table = np.delete(X, KDD_TEXT, axis=1).astype(np.float64)
         for name, j in KDD_BYTES.items():
             table[:, j - len(KDD_TEXT)] = arrays[name]
-        return Rows(table, tuple((X[:, j], len(arrays[f"cat_{j}"])) for j in KDD_TEXT))
-    return Rows(X)
+        return NumericRows(table, tuple((X[:, j], len(arrays[f"cat_{j}"])) for j in KDD_TEXT))
+    return NumericRows(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,19 +86,19 @@ class Scaling:
     shift: Array
     divisor: Array
 
-    def part(self, rows: Rows, index: Index, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def part(self, rows: NumericRows, index: Index, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Scaled rows of one part, ``(len(index), d)``."""
         out = np.empty((len(index), rows.columns), dtype=dtype)
-        for first in range(0, len(index), _ROWS_AT_ONCE):
-            some = slice(first, first + _ROWS_AT_ONCE)
+        for first in range(0, len(index), _BATCH_ROWS):
+            some = slice(first, first + _BATCH_ROWS)
             block = rows[index[some]]
             block -= self.shift
             out[some] = np.divide(block, self.divisor, out=block)
         return out
 
 
-def fixed(spec: Spec, rows: Rows) -> Scaling | None:
-    """The constants of a set that has them, else None; a single number serves all columns."""
+def fixed(spec: Spec, rows: NumericRows) -> Scaling | None:
+    """The fixed scaling of a data set, or None; a single number is for all columns."""
     if spec.constants is None:
         return None
     d = spec.numeric or rows.columns
@@ -106,13 +106,13 @@ def fixed(spec: Spec, rows: Rows) -> Scaling | None:
     return _followed_by_indicators(shift, divisor, rows)
 
 
-def columns(spec: Spec, rows: Rows, fitted: Index) -> Scaling:
-    """Each numeric column by its mean and standard deviation (ddof 1); a column that stands still is only centred."""
+def columns(spec: Spec, rows: NumericRows, fitted: Index) -> Scaling:
+    """Each numeric column by its mean and standard deviation (ddof 1); constant columns are only centred."""
     mean, deviation = _moments(rows.table[:, : spec.numeric], fitted)
-    return _followed_by_indicators(mean, np.where(deviation > _STILL, deviation, 1.0), rows)
+    return _followed_by_indicators(mean, np.where(deviation > _CONSTANT, deviation, 1.0), rows)
 
 
-def common(spec: Spec, rows: Rows, fitted: Index) -> Scaling:
+def common(spec: Spec, rows: NumericRows, fitted: Index) -> Scaling:
     """One mean and one standard deviation (ddof 1) for all columns together."""
     mean, deviation = _moments(rows.table, fitted)
     n, d = len(fitted), rows.columns
@@ -120,13 +120,13 @@ def common(spec: Spec, rows: Rows, fitted: Index) -> Scaling:
     return Scaling(np.full(d, mean.mean()), np.full(d, np.sqrt(squares / (n * d - 1))))
 
 
-def timbre(spec: Spec, rows: Rows, fitted: Index) -> Scaling:
-    """One unit for each timbre: its mean is standardised, its variance and covariances follow.
+def timbre(spec: Spec, rows: NumericRows, fitted: Index) -> Scaling:
+    """One unit per timbre: means are standardised, variances and covariances scaled accordingly.
 
     With ``s_i`` the standard deviation (ddof 1) of the mean of timbre ``i``, means are standardised, variances divided
-    by ``s_i^2`` and covariances by ``s_i s_j``, neither centred: what the columns would be had every timbre been
-    measured in units of its ``s_i``. The reference says "the variances divided by their variances, the covariances by
-    the products of standard deviations", which we take to mean this. The file lists covariances diagonal by diagonal.
+    by ``s_i^2`` and covariances by ``s_i s_j``, neither centred: as if every timbre were measured in units of its
+    ``s_i``. The reference says "the variances divided by their variances, the covariances by
+    the products of standard deviations", which is interpreted so. The file lists covariances diagonal by diagonal.
     """
     mean, unit = _moments(rows.table[:, :_TIMBRES], fitted)
     shift = np.zeros(rows.columns)
@@ -135,19 +135,23 @@ def timbre(spec: Spec, rows: Rows, fitted: Index) -> Scaling:
     return Scaling(shift, np.concatenate([unit, *(np.diag(products, k) for k in range(_TIMBRES))]))
 
 
-#: By name; each measures the fitted rows.
-RULES: dict[str, Callable[[Spec, Rows, Index], Scaling]] = {"columns": columns, "common": common, "timbre": timbre}
+#: Rules by name; each computes a scaling from the training and validation rows.
+RULES: dict[str, Callable[[Spec, NumericRows, Index], Scaling]] = {
+    "columns": columns,
+    "common": common,
+    "timbre": timbre,
+}
 
 
-def _followed_by_indicators(shift: Array, divisor: Array, rows: Rows) -> Scaling:
-    """The first columns as given, the others left alone."""
+def _followed_by_indicators(shift: Array, divisor: Array, rows: NumericRows) -> Scaling:
+    """A scaling of the first columns that leaves the others unchanged."""
     rest = rows.columns - len(shift)
     return Scaling(np.concatenate([shift, np.zeros(rest)]), np.concatenate([divisor, np.ones(rest)]))
 
 
 def _moments(table: NDArray[Any], index: Index) -> tuple[Array, Array]:
     """Mean and standard deviation (ddof 1) of each column, ``(d,)``, in two passes."""
-    blocks = [index[first : first + _ROWS_AT_ONCE] for first in range(0, len(index), _ROWS_AT_ONCE)]
+    blocks = [index[first : first + _BATCH_ROWS] for first in range(0, len(index), _BATCH_ROWS)]
     mean = np.sum([table[block].sum(axis=0, dtype=np.float64) for block in blocks], axis=0) / len(index)
     squares = np.sum([np.square(table[block] - mean).sum(axis=0) for block in blocks], axis=0)
     return mean, np.sqrt(squares / (len(index) - 1))

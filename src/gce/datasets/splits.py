@@ -1,4 +1,4 @@
-"""Which rows train, which choose, which test."""
+"""Splits into training, validation and test rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHARE = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows of the three parts, as positions in the file.
+    """Row indices of the three parts.
 
     Parameters
     ----------
@@ -31,23 +31,23 @@ class Split:
 
     @property
     def fitted(self) -> Index:
-        """Training and validation rows: what scaling is computed from."""
+        """Training and validation rows, from which the scaling is computed."""
         return np.concatenate([self.train, self.validation])
 
 
 def sizes(spec: Spec, rows: int) -> tuple[int, int, int]:
-    """Training, validation and test rows, for a file of so many rows."""
+    """Numbers of training, validation and test rows of a file."""
     fitted = int(_SHARE * rows) if spec.test_from is None else spec.test_from
     train = int(_SHARE * fitted) if spec.validation_from is None else spec.validation_from
     return train, fitted - train, rows - fitted
 
 
 def reference(spec: Spec, rows: int) -> Split:
-    """The cut that the authors' code makes, the same for every method and seed.
+    """The split of the authors' code, the same for every method and seed.
 
-    Where the file has no test part of its own, all positions are shuffled by ``random.Random(997)`` and the first
-    ``int(0.8 n)`` are kept for training and validation. Where it has no validation part, the kept positions are
-    shuffled in the same way once more and the first ``int(0.8 m)`` train. Nothing is stratified.
+    If the file has no test part, all indices are shuffled by ``random.Random(997)`` and the first ``int(0.8 n)`` are
+    for training and validation. If it has no validation part, those are shuffled in the same way again and the first
+    ``int(0.8 m)`` are for training. Splits are not stratified.
     """
     train, validation, _ = sizes(spec, rows)
     order = np.arange(rows) if spec.test_from is not None else _shuffled(rows)
@@ -58,7 +58,7 @@ def reference(spec: Spec, rows: int) -> Split:
 
 
 def repeated(spec: Spec, rows: int, seed: int) -> Split:
-    """A random cut into parts of the reference's sizes; a predefined test part is mixed with the rest first."""
+    """A random split of all rows, predefined test part included, into parts of the reference sizes."""
     train, validation, _ = sizes(spec, rows)
     order = np.random.default_rng(seed).permutation(rows)
     return Split(order[:train], order[train : train + validation], order[train + validation :])

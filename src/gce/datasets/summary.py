@@ -1,9 +1,9 @@
-"""The appendix's table of data sets."""
+"""The table of data sets in the appendix of the paper."""
 
 from __future__ import annotations
 
 from gce.datasets import files, registry, splits
-from gce.datasets.loading import there
+from gce.datasets.loading import is_present
 from gce.datasets.registry import Spec
 
 _HEAD = (
@@ -22,10 +22,19 @@ _REASONS = {
 
 
 def table() -> str:
-    """The twelve data sets as Markdown: our rows, the paper's beside them, where they differ and why.
+    """The twelve data sets as a Markdown table: sizes here and in the paper, and why they differ.
 
-    Sizes are those of the reference split, known without the files. The last column says whether a set can be loaded
-    here without a download.
+    Sizes are those of the reference split. The last column tells whether a data set can be loaded without a download.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from gce import datasets
+    >>> print(datasets.table().splitlines()[2][:40])
+    | diabetes | regression | 10 | 442 | 282
     """
     lines = list(_HEAD)
     for name in registry.NAMES:
@@ -35,7 +44,7 @@ def table() -> str:
             lines.append(_line(registry.SPECS[spec.stand_in], spec.stand_in))
     differing = [name for name in registry.NAMES if _ours(registry.SPECS[name]) != registry.SPECS[name].paper]
     notes = [f"- {name}: {_REASONS[name]}." for name in differing]
-    return "\n".join([*lines, "", "\\* Our rows differ from the paper's:", "", *notes]) + "\n"
+    return "\n".join([*lines, "", "\\* Sizes that differ from those of the paper:", "", *notes]) + "\n"
 
 
 def _ours(spec: Spec) -> tuple[int, int, int]:
@@ -46,5 +55,5 @@ def _line(spec: Spec, label: str) -> str:
     ours = _ours(spec)
     task = "regression" if spec.task == "regression" else f"{spec.classes} classes"
     numbers = [f"{n:,}" for n in (spec.columns, spec.rows, *ours, *spec.paper)]
-    here = "yes" if there(spec, files.data_home()) else "no"
+    here = "yes" if is_present(spec, files.data_home()) else "no"
     return "| " + " | ".join([label + ("" if ours == spec.paper else " \\*"), task, *numbers, here]) + " |"

@@ -1,18 +1,27 @@
-"""Losses: what one row costs, and how that cost changes with the score.
+"""Losses, their gradients and Hessians.
 
-Every loss is stateless and works on raw scores ``pred`` of shape ``(..., n, k)`` against targets ``y`` of shape
-``(n, k)`` (numbers for regression, 0/1 for two classes, one-hot rows for more). A user's own loss subclasses
-:class:`Loss` and needs only ``value``; its gradient then comes from automatic differentiation.
+Every loss is stateless and works on raw scores ``pred`` of shape ``(..., n, k)`` and targets ``y`` of shape ``(n, k)``
+(numbers for regression, 0/1 for two classes, one-hot rows for more). A loss of one's own subclasses :class:`Loss` and
+needs only ``value``; its gradient is then computed by automatic differentiation.
 
-Frank-Wolfe's O(1/t) rate asks for a smooth risk. Where ``smoothness`` is infinite (absolute error, pinball,
-``q < 2``) the duality gap still bounds the suboptimality, because that needs convexity alone, but convergence of the
-iterates is not claimed.
+Frank-Wolfe's O(1/t) rate assumes a smooth risk. Where ``smoothness`` is infinite (absolute error, pinball, ``q < 2``)
+the duality gap still bounds the suboptimality, which needs convexity alone, but convergence is not guaranteed.
+
+Examples
+--------
+>>> import torch
+>>> from gce.losses import Squared
+>>> pred, y = torch.tensor([[1.0], [3.0]]), torch.tensor([[0.0], [1.0]])
+>>> Squared().value(pred, y)
+tensor([1., 4.])
+>>> Squared().gradient(pred, y).squeeze()
+tensor([2., 4.])
 """
 
 from gce.losses.base import Loss, ResidualLoss
-from gce.losses.classes import CrossEntropy, Logistic, LogMixture
-from gce.losses.numbers import REGRESSION, Power, PseudoHuber, Quantile, Squared, weighted_quantile
-from gce.losses.softened import SoftPower, SoftQuantile
+from gce.losses.classification import CrossEntropy, Logistic, LogMixture
+from gce.losses.regression import REGRESSION, Power, PseudoHuber, Quantile, Squared, weighted_quantile
+from gce.losses.smoothed import SoftPower, SoftQuantile
 
 __all__ = [
     "REGRESSION",

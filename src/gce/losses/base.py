@@ -1,4 +1,4 @@
-"""What every loss can do."""
+"""The interface of a loss."""
 
 from __future__ import annotations
 
@@ -11,66 +11,164 @@ from torch import Tensor
 
 
 class Loss(BaseEstimator):
-    """A convex cost of one row's raw scores.
+    """A convex loss of one row's raw scores.
+
+    A subclass needs only ``value``; the other methods have defaults, or are needed by some algorithms alone.
 
     Attributes
     ----------
     quadratic : bool
-        The loss is a quadratic in ``pred``: a line search then has a closed form.
+        The loss is quadratic in ``pred``, so that a line search has a closed form.
     separable : bool
-        The loss is a sum over outputs, so that each output can be searched on its own.
-    curved : bool
-        ``root`` is known: weights over a finite pool can then be found by second-order steps.
-    least : float
-        No row costs less.
+        The loss is a sum over outputs, so that each output can have a line search of its own.
+    has_hessian : bool
+        ``hessian_root`` is implemented, so that weights over a finite pool can be found by second-order steps.
+    lower_bound : float
+        A lower bound on the loss of any row.
+
+    Examples
+    --------
+    A loss of one's own, differentiated automatically:
+
+    >>> import torch
+    >>> from gce.losses import Loss
+    >>> class LogCosh(Loss):
+    ...     def value(self, pred, y):
+    ...         return torch.log(torch.cosh(pred - y)).sum(-1)
+    >>> LogCosh().gradient(torch.tensor([[1.0], [0.0]]), torch.zeros(2, 1))
+    tensor([[0.7616],
+            [0.0000]])
     """
 
     quadratic: ClassVar[bool] = False
     separable: ClassVar[bool] = False
-    curved: ClassVar[bool] = False
-    least: ClassVar[float] = -math.inf
+    has_hessian: ClassVar[bool] = False
+    lower_bound: ClassVar[float] = -math.inf
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
-        """Cost of each row, shape ``(..., n)``."""
+        """Loss of each row.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (..., n, k)
+            Raw scores.
+        y : Tensor of shape (n, k)
+            Targets.
+
+        Returns
+        -------
+        Tensor of shape (..., n)
+        """
         raise NotImplementedError(f"{type(self).__name__} must define value(pred, y)")
 
     def gradient(self, pred: Tensor, y: Tensor) -> Tensor:
-        """Derivative of each row's cost in its scores, shape ``(..., n, k)``."""
+        """Gradient of each row's loss with respect to its scores.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (..., n, k)
+            Raw scores.
+        y : Tensor of shape (n, k)
+            Targets.
+
+        Returns
+        -------
+        Tensor of shape (..., n, k)
+        """
         with torch.enable_grad():
             leaf = pred.detach().requires_grad_()
-            (slope,) = torch.autograd.grad(self.value(leaf, y).sum(), leaf)
-        return slope
+            (gradient,) = torch.autograd.grad(self.value(leaf, y).sum(), leaf)
+        return gradient
 
-    def root(self, pred: Tensor, y: Tensor, d: Tensor) -> Tensor:
-        """A square root of each row's Hessian ``H`` times directions ``d`` of shape ``(A, n, k)``, shape ``(A, n, r)``.
+    def hessian_root(self, pred: Tensor, y: Tensor, d: Tensor) -> Tensor:
+        """Square root of each row's Hessian ``H``, applied to directions.
 
-        ``sum_r root(d)_r root(e)_r = d' H e`` for each row: the Hessian in the weights of many models is then one
-        product of a matrix with its transpose.
+        ``sum_r root(d)_r root(e)_r = d' H e`` for each row: the Hessian with respect to the weights of many models is
+        then the product of one matrix with its transpose.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (n, k)
+            Raw scores.
+        y : Tensor of shape (n, k)
+            Targets.
+        d : Tensor of shape (A, n, k)
+            Directions.
+
+        Returns
+        -------
+        Tensor of shape (A, n, r)
         """
         raise NotImplementedError(f"{type(self).__name__} does not know its curvature")
 
     def curvature(self, pred: Tensor, y: Tensor) -> Tensor:
-        """Second derivative of each row's cost in each score alone, shape ``(..., n, k)``."""
+        """Diagonal of each row's Hessian.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (..., n, k)
+            Raw scores.
+        y : Tensor of shape (n, k)
+            Targets.
+
+        Returns
+        -------
+        Tensor of shape (..., n, k)
+        """
         unit = torch.eye(pred.shape[-1], dtype=pred.dtype, device=pred.device)
-        one_by_one = [self.root(pred, y, e.expand_as(pred)).square().sum(-1) for e in unit]
+        one_by_one = [self.hessian_root(pred, y, e.expand_as(pred)).square().sum(-1) for e in unit]
         return torch.stack(one_by_one, -1)
 
-    def soft(self, width: float) -> Loss | None:
-        """A curved loss that is nowhere above this one and tends to it with ``width``; None where none is needed."""
+    def smoothed(self, width: float) -> Loss | None:
+        """Smooth minorant of a loss with a kink.
+
+        Parameters
+        ----------
+        width : float
+            Width of the smoothed kink; the minorant tends to the loss as it tends to 0.
+
+        Returns
+        -------
+        Loss or None
+            A twice differentiable loss that is nowhere above this one; None where this loss is smooth already.
+        """
         return None
 
     def minorant(self, pred: Tensor, y: Tensor) -> Tensor:
-        """Where an affine function with the slope ``gradient(pred, y)`` and nowhere above the loss stands at ``pred``.
+        """Value at ``pred`` of an affine minorant with the slope ``gradient(pred, y)``.
 
-        A convex loss has its own value there. A softened one may do better for the loss it stands for.
+        For a convex loss this is the loss itself. A smoothed loss may have a higher affine minorant of the loss that it
+        approximates.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (..., n, k)
+            Raw scores.
+        y : Tensor of shape (n, k)
+            Targets.
+
+        Returns
+        -------
+        Tensor of shape (..., n)
         """
         return self.value(pred, y)
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
-        """Best constant score under row weights ``(n,)``, shape ``(k,)``.
+        """Constant scores with the least weighted loss.
 
-        The default bisects the slope of each output over the range of ``y``: exact to rounding for a sum over
-        outputs of convex costs that are least at ``pred = y``. A loss of another form overrides it.
+        The default bisects the derivative for each output over the range of ``y``: exact up to rounding for a sum over
+        outputs of convex losses with their minimum at ``pred = y``. Other losses override it.
+
+        Parameters
+        ----------
+        y : Tensor of shape (n, k)
+            Targets.
+        weight : Tensor of shape (n,)
+            Sample weights.
+
+        Returns
+        -------
+        Tensor of shape (k,)
         """
         low, high = y.amin(0), y.amax(0)
         for _ in range(80):
@@ -80,46 +178,122 @@ class Loss(BaseEstimator):
         return (low + high) / 2
 
     def predict(self, pred: Tensor) -> Tensor:
-        """Inverse link: what a raw score means, ``(..., n, k)`` (the mean, or probabilities)."""
+        """Inverse link: predictions (means or class probabilities) from raw scores.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (..., n, k)
+            Raw scores.
+
+        Returns
+        -------
+        Tensor of shape (..., n, k)
+            Two columns of probabilities where ``k = 1`` and the loss is of two classes.
+        """
         return pred
 
     def log_predict(self, pred: Tensor) -> Tensor:
-        """Logarithms of what is predicted, where that is probabilities."""
+        """Logarithms of predicted class probabilities.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (..., n, k)
+            Raw scores.
+
+        Returns
+        -------
+        Tensor of the shape of ``predict(pred)``
+        """
         return self.predict(pred).log()
 
     def lipschitz(self, bound: float) -> float:
-        """Lipschitz constant in the score while scores and targets stay in ``[-bound, bound]``."""
+        """Lipschitz constant with respect to the scores.
+
+        Parameters
+        ----------
+        bound : float
+            Scores and targets are in ``[-bound, bound]``.
+
+        Returns
+        -------
+        float
+        """
         raise NotImplementedError(f"{type(self).__name__} does not know its Lipschitz constant")
 
     def smoothness(self, bound: float) -> float:
-        """Lipschitz constant of the gradient on ``[-bound, bound]``; infinite where the loss has a kink."""
+        """Lipschitz constant of the gradient; infinite where the loss has a kink.
+
+        Parameters
+        ----------
+        bound : float
+            Scores and targets are in ``[-bound, bound]``.
+
+        Returns
+        -------
+        float
+        """
         raise NotImplementedError(f"{type(self).__name__} does not know its smoothness")
 
 
 class ResidualLoss(Loss):
-    """A loss ``phi(pred - y)``, averaged over the outputs; a subclass gives ``phi``, ``slope`` and perhaps ``bend``."""
+    """A loss ``phi(pred - y)``, averaged over outputs.
+
+    A subclass defines ``phi``, ``derivative`` and, where it has one, ``second_derivative``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gce.losses import ResidualLoss
+    >>> class Quartic(ResidualLoss):
+    ...     def phi(self, residual):
+    ...         return residual**4
+    ...     def derivative(self, residual):
+    ...         return 4 * residual**3
+    >>> Quartic().value(torch.tensor([[2.0, 0.0]]), torch.zeros(1, 2))
+    tensor([8.])
+    """
 
     separable: ClassVar[bool] = True
 
     def phi(self, residual: Tensor) -> Tensor:
+        """Loss of residuals ``pred - y`` of any shape, elementwise.
+
+        Parameters
+        ----------
+        residual : Tensor
+            Residuals ``pred - y`` of any shape.
+        """
         raise NotImplementedError
 
-    def slope(self, residual: Tensor) -> Tensor:
+    def derivative(self, residual: Tensor) -> Tensor:
+        """First derivative of ``phi``, elementwise.
+
+        Parameters
+        ----------
+        residual : Tensor
+            Residuals ``pred - y`` of any shape.
+        """
         raise NotImplementedError
 
-    def bend(self, residual: Tensor) -> Tensor:
-        """Second derivative of ``phi``."""
+    def second_derivative(self, residual: Tensor) -> Tensor:
+        """Second derivative of ``phi``, elementwise.
+
+        Parameters
+        ----------
+        residual : Tensor
+            Residuals ``pred - y`` of any shape.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not know its curvature")
 
-    def root(self, pred: Tensor, y: Tensor, d: Tensor) -> Tensor:
+    def hessian_root(self, pred: Tensor, y: Tensor, d: Tensor) -> Tensor:
         return self.curvature(pred, y).sqrt() * d
 
     def curvature(self, pred: Tensor, y: Tensor) -> Tensor:
-        return self.bend(pred - y) / y.shape[-1]
+        return self.second_derivative(pred - y) / y.shape[-1]
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
-        cost = self.phi(pred - y)
-        return cost[..., 0] if y.shape[-1] == 1 else cost.mean(-1)
+        loss = self.phi(pred - y)
+        return loss[..., 0] if y.shape[-1] == 1 else loss.mean(-1)
 
     def gradient(self, pred: Tensor, y: Tensor) -> Tensor:
-        return self.slope(pred - y) / y.shape[-1]
+        return self.derivative(pred - y) / y.shape[-1]

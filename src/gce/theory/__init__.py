@@ -1,16 +1,14 @@
-"""The paper's theory as pure functions, and what it says about a fitted model.
+"""The paper's theory as pure functions, and generalisation bounds for fitted models.
 
-``capacity``: how rich a class is; ``shattering``: Proposition 2's constructions; ``bounds``: Theorems 1 to 3 and their
-corollaries; ``complexity``: Rademacher's, of a hull, measured; ``report``: a fitted model's risk, bounded.
-docs/theory.md says which statement is which function, and where this differs from the paper.
+``capacity``: VC and pseudodimension; ``shattering``: the constructions of Proposition 2; ``bounds``: Theorems 1 to 3
+and their corollaries; ``complexity``: the Rademacher complexity of a hull, estimated; ``report``: bounds on the risk of
+a fitted model. docs/theory.md lists the function of each statement, and the differences from the paper.
 """
 
 from gce.theory.bounds import (
     admissible_constant,
     appendix_constant,
-    covering_xi,
     excess_risk,
-    fast_rate,
     hoeffding,
     lipschitz,
     loss_range,
@@ -18,8 +16,6 @@ from gce.theory.bounds import (
     mcdiarmid,
     one_sided_constant,
     stated_constant,
-    stated_xi,
-    theorem1_excess_risk,
 )
 from gce.theory.capacity import (
     finite_class,
@@ -32,6 +28,7 @@ from gce.theory.capacity import (
     vc_lower_bound,
 )
 from gce.theory.complexity import RademacherEstimate, rademacher, suprema
+from gce.theory.rates import covering_xi, fast_rate, stated_xi, theorem1_excess_risk
 from gce.theory.report import BoundReport, HeldOut, PaperBound, bound_report
 from gce.theory.shattering import ConvexShattering, LinearShattering, shatters
 

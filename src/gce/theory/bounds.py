@@ -1,6 +1,6 @@
 """The paper's Theorems 1 to 3 with their corollaries, as formulas of named numbers.
 
-**What c is.** Theorems 2 and 3 bound an excess risk by ``c / sqrt(n)``. Three constants can be had:
+**The constant c.** Theorems 2 and 3 bound an excess risk by ``c / sqrt(n)``, with one of three constants:
 
 ====================================  ==========================================================
 :func:`stated_constant`               ``2 c_phi B (sqrt(2 ln(1/delta)) +   D sqrt(p) + 2)``
@@ -45,6 +45,17 @@ from gce.theory.checks import at_least, not_negative, positive, probability
 def lq_lipschitz(q: float, bound: float) -> float:
     """Corollary 1: ``|f - y|^q`` with ``f`` and ``y`` in ``[-B, B]`` has Lipschitz constant ``q (2B)^(q-1)``.
 
+    Parameters
+    ----------
+    q : float
+        At least 1.
+    bound : float
+        ``B``.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> lq_lipschitz(2, bound=3.0), lq_lipschitz(1, bound=3.0)
@@ -57,7 +68,7 @@ def lq_lipschitz(q: float, bound: float) -> float:
 
 
 def exponent(loss: Loss) -> float | None:
-    """``q`` of a loss ``|f - y|^q``, None of the logistic loss; any other loss is refused.
+    """``q`` of a loss ``|f - y|^q``, None for the logistic loss; other losses raise a ValueError.
 
     Examples
     --------
@@ -92,6 +103,7 @@ def lipschitz(loss: Loss, bound: float) -> float:
 
     Examples
     --------
+    >>> from gce.losses import Logistic, Power, Squared
     >>> lipschitz(Squared(), bound=3.0), lipschitz(Power(3), bound=0.5), lipschitz(Logistic(), bound=10.0)
     (12.0, 3.0, 1.0)
     """
@@ -101,14 +113,26 @@ def lipschitz(loss: Loss, bound: float) -> float:
 
 
 def loss_range(loss: Loss, bound: float, offset: float = 0.0) -> tuple[float, float]:
-    """Least and largest loss of a score in ``offset +- bound``.
+    """Smallest and largest loss of a score in ``offset +- bound``.
 
     For ``|f - y|^q`` the target is assumed in ``offset +- bound`` too, so that the loss is at most ``(2B)^q`` (the
     proofs use the larger ``2 c_phi B = q (2B)^q``). For the logistic loss scores reach ``S = |offset| + B``, and the
     loss goes from ``ln(1 + e^-S)`` to ``ln(1 + e^S)``: a range of exactly ``S``.
 
+    Parameters
+    ----------
+    loss : Squared, Power or Logistic
+    bound : float
+        ``B``.
+    offset : float, default=0.0
+
+    Returns
+    -------
+    tuple of two floats
+
     Examples
     --------
+    >>> from gce.losses import Logistic, Squared
     >>> loss_range(Squared(), bound=1.5)
     (0.0, 9.0)
     >>> low, high = loss_range(Logistic(), bound=10.0, offset=-0.5)
@@ -125,14 +149,28 @@ def loss_range(loss: Loss, bound: float, offset: float = 0.0) -> tuple[float, fl
 
 
 def mcdiarmid(count: int, difference: float, delta: float) -> float:
-    """How far above its mean a function of ``count`` independent variables lies with probability ``delta`` at most.
+    """McDiarmid's bound on how far a function of ``count`` independent variables exceeds its mean.
 
-    One-sided, if no variable can move it by more than ``difference``: ``difference sqrt(count ln(1/delta) / 2)``.
+    One-sided, if no variable can change it by more than ``difference``: ``difference sqrt(count ln(1/delta) / 2)``.
+
+    Parameters
+    ----------
+    count : int
+        Number of variables.
+    difference : float
+        Largest change by one variable.
+    delta : float
+        Probability of exceeding the returned deviation.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
     The appendix's (I), with ``4 c_phi B / n`` for ``c_phi = B = 1``, is ``sqrt(8 ln(1/delta) / n)``:
 
+    >>> import math
     >>> n, delta = 100, 0.05
     >>> math.isclose(mcdiarmid(n, 4 / n, delta), math.sqrt(8 * math.log(1 / delta) / n))
     True
@@ -144,10 +182,23 @@ def mcdiarmid(count: int, difference: float, delta: float) -> float:
 
 
 def hoeffding(n: int, width: float, delta: float) -> float:
-    """How far a mean of ``n`` values of a range ``width`` falls short of its expectation, with probability ``delta``.
+    """Hoeffding's bound on how far a mean of ``n`` values of range ``width`` falls below its expectation.
 
-    ``width sqrt(ln(1/delta) / (2n))``, one-sided: for a model fixed before it saw the ``n`` rows, its risk is at most
+    ``width sqrt(ln(1/delta) / (2n))``, one-sided: the risk of a model that does not depend on the ``n`` rows is at most
     its mean loss on them plus this, with probability ``1 - delta``.
+
+    Parameters
+    ----------
+    n : int
+        Number of values.
+    width : float
+        Difference of the largest and the smallest possible value.
+    delta : float
+        Probability of a larger deviation.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -159,7 +210,7 @@ def hoeffding(n: int, width: float, delta: float) -> float:
 
 
 def _confidence(lipschitz: float, bound: float, delta: float) -> float:
-    """``sqrt(2 ln(1/delta))``, once the numbers it stands beside have been checked."""
+    """``sqrt(2 ln(1/delta))``, after a check of the other factors."""
     positive(lipschitz=lipschitz, bound=bound)
     probability(delta=delta)
     return math.sqrt(2 * math.log(1 / delta))
@@ -179,8 +230,8 @@ def stated_constant(*, lipschitz: float, bound: float, delta: float, p: float, D
     p : float
         Pseudodimension of the class of atoms, see :mod:`gce.theory.capacity`.
     D : float
-        The paper's absolute constant, of which it says only that there is one; :func:`admissible_constant` is a value
-        that can be proved.
+        The paper's absolute constant, whose value it does not give; :func:`admissible_constant` is a value for which
+        the bound can be proved.
 
     Returns
     -------
@@ -198,8 +249,17 @@ def stated_constant(*, lipschitz: float, bound: float, delta: float, p: float, D
 def appendix_constant(*, lipschitz: float, bound: float, delta: float, p: float, D: float) -> float:
     """``c`` as inequalities (I) to (IV) of the appendix add up: ``2 c_phi B (sqrt(2 ln(1/delta)) + 2 D sqrt(p) + 4)``.
 
-    Parameters as in :func:`stated_constant`, from which it differs by twice the terms that do not depend on ``delta``:
-    see the top of this module for where the paper loses them.
+    The terms that do not depend on ``delta`` are twice those of :func:`stated_constant`; the notes of this module show
+    where the paper loses the factor.
+
+    Parameters
+    ----------
+    lipschitz, bound, delta, p, D : float
+        As in :func:`stated_constant`.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -213,7 +273,16 @@ def appendix_constant(*, lipschitz: float, bound: float, delta: float, p: float,
 def one_sided_constant(*, lipschitz: float, bound: float, delta: float, p: float, D: float) -> float:
     """``c`` by the same proof for the one-sided supremum: ``2 c_phi B (sqrt(2 ln(1/delta)) + D sqrt(p))``.
 
-    Parameters as in :func:`stated_constant`, which is larger: the theorems hold as stated. See the top of this module.
+    It is smaller than :func:`stated_constant`, so the theorems hold as stated; see the notes of this module.
+
+    Parameters
+    ----------
+    lipschitz, bound, delta, p, D : float
+        As in :func:`stated_constant`.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -234,6 +303,10 @@ def admissible_constant() -> float:
     ``(6B / sqrt(n)) sum_k 2^-k sqrt(ln N(B 2^-k))``, ``k >= 1``. With ``u = 2^-(k+1)`` and
     ``1 + ln(p+1) <= p (1 + ln 2)`` the entropy is at most ``p (2 + 2 ln 2 + 2 (k+1) ln 2)``.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> round(admissible_constant(), 2)
@@ -250,6 +323,17 @@ def excess_risk(c: float, n: int) -> float:
     2, ``f*`` the Bayes function), and ``R(f) <= R(h*) + c/sqrt(n)`` for the minimiser ``f`` of the empirical risk
     (Theorem 3, ``h*`` the best of the hull). Corollaries 2 and 3, for two classes, have the second only.
 
+    Parameters
+    ----------
+    c : float
+        A constant such as :func:`stated_constant`.
+    n : int
+        Training rows.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> c = stated_constant(lipschitz=lq_lipschitz(2, 1.0), bound=1.0, delta=0.05, p=13, D=1)
@@ -259,82 +343,3 @@ def excess_risk(c: float, n: int) -> float:
     at_least(1, n=n)
     not_negative(c=c)
     return c / math.sqrt(n)
-
-
-def stated_xi(p: float) -> float:
-    """``xi = p/(p+2)``, the entropy exponent that the paper gives Theorem 1 for a class of pseudodimension ``p``.
-
-    It is that of a class with *covering numbers* ``(1/eps)^p`` in L2 (``log N(co G) <= K (1/eps)^(2V/(V+2))`` for
-    ``N(G) <= (C/eps)^V``: van der Vaart and Wellner 1996, Theorem 2.6.9). Pseudodimension ``p`` gives ``V = 2p``, as
-    the paper's own appendix uses it: see :func:`covering_xi`.
-
-    Examples
-    --------
-    >>> stated_xi(2)
-    0.5
-    """
-    positive(p=p)
-    return p / (p + 2)
-
-
-def covering_xi(p: float) -> float:
-    """``xi = p/(p+1)``: the exponent for pseudodimension ``p``, whose covering numbers are ``(C/eps)^(2p)`` in L2.
-
-    ``2 xi = 2V/(V+2)`` with ``V = 2p``. That it cannot be :func:`stated_xi` is seen at ``p = 1``: half-lines
-    ``I(x >= t)`` have VC dimension 1, and their convex hull, the distribution functions, has an entropy of order
-    ``1/eps`` under a uniform distribution, so that ``2 xi = 1`` and not ``2/3``. The rate becomes
-    ``(delta/n)^((p+1)/(2p+1))`` in place of ``(delta/n)^((p+2)/(2p+2))``: still faster than ``1/sqrt(n)``.
-
-    Examples
-    --------
-    >>> covering_xi(1)
-    0.5
-    """
-    positive(p=p)
-    return p / (p + 1)
-
-
-def fast_rate(n: int, *, tail: float, xi: float) -> float:
-    """Theorem 1's rate ``(delta/n)^(1/(1 + xi))``.
-
-    Parameters
-    ----------
-    n : int
-    tail : float
-        The theorem's ``delta``, which is not a probability there: the bound holds with probability ``1 - e^-tail``.
-    xi : float
-        In (0, 1), see :func:`stated_xi` and :func:`covering_xi`.
-
-    Examples
-    --------
-    >>> round(fast_rate(10_000, tail=1.0, xi=stated_xi(2)), 6)
-    0.002154
-    """
-    at_least(1, n=n)
-    positive(tail=tail)
-    probability(xi=xi)
-    return (tail / n) ** (1 / (1 + xi))
-
-
-def theorem1_excess_risk(n: int, *, tail: float, xi: float, bound: float, c1: float) -> float:
-    """Theorem 1 (Mannor, Meir and Zhang 2003, Theorem 9): ``(4 c_1 B^2 / xi) (delta/n)^(1/(1 + xi))``.
-
-    For two classes coded -1 and 1 and squared loss, with probability ``1 - e^-tail`` for all ``f`` in the hull,
-    ``R(f) - R(f*) <= 4 (R_n(f) - R_n(f*))`` plus this.
-
-    Parameters
-    ----------
-    n, tail, xi
-        As in :func:`fast_rate`; ``tail`` must also be at least a constant ``c_0``, which is not known.
-    bound : float
-    c1 : float
-        A constant that depends on the entropy's constants only; no value of it is known.
-
-    Examples
-    --------
-    >>> round(theorem1_excess_risk(10_000, tail=1.0, xi=0.5, bound=1.0, c1=1.0), 6)
-    0.017235
-    """
-    positive(bound=bound, c1=c1)
-    probability(xi=xi)
-    return 4 * c1 * bound**2 / xi * fast_rate(n, tail=tail, xi=xi)

@@ -1,6 +1,6 @@
-"""How rich a class is: VC dimension from below, pseudodimension from above.
+"""Capacity of classes: lower bounds on the VC dimension, upper bounds on the pseudodimension.
 
-The pseudodimension ``p`` of the *class of atoms* is what Theorems 2 and 3 ask for; that of their convex hull is
+The pseudodimension ``p`` of the *class of atoms* enters Theorems 2 and 3; that of their convex hull is
 infinite (Proposition 2). Books are quoted as [AB] for Anthony and Bartlett, *Neural Network Learning: Theoretical
 Foundations* (1999).
 
@@ -14,22 +14,22 @@ import math
 
 import numpy as np
 
-from gce.basis import Basis, Neural, Neuron, Pool
+from gce.bases import Basis, Neural, Neuron, Pool
 from gce.theory.checks import at_least
 
 
 def vc_lower_bound(d: int, k: int) -> float:
-    """Proposition 1 ([AB], Theorem 6.4): how much ``k`` linear threshold units and free weights can shatter.
+    """Proposition 1 ([AB], Theorem 6.4): a lower bound for ``k`` linear threshold units with free weights.
 
     The VC dimension of ``bin(lin_k(T))`` on ``R^d`` is at least ``(dk/8) log2(k/4)``, provided that ``d > 3`` and
-    ``k <= 2^(d/2 - 2)``. For ``k <= 4`` that says nothing: the logarithm is not positive.
+    ``k <= 2^(d/2 - 2)``. For ``k <= 4`` the bound is vacuous: the logarithm is not positive.
 
     Parameters
     ----------
     d : int
-        Inputs.
+        Number of inputs.
     k : int
-        Threshold units.
+        Number of threshold units.
 
     Returns
     -------
@@ -58,7 +58,16 @@ def vc_lower_bound(d: int, k: int) -> float:
 def threshold_units(d: int) -> int:
     """Pseudodimension of ``I(theta'x >= t)`` on ``R^d``: exactly ``d + 1`` ([AB], Section 3.3).
 
-    Such a class is binary, so that its pseudodimension is its VC dimension.
+    The class is binary, so its pseudodimension is its VC dimension.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+
+    Returns
+    -------
+    int
 
     Examples
     --------
@@ -75,6 +84,15 @@ def single_neurons(d: int) -> int:
     The linear forms are a vector space of dimension ``d``, and that is its pseudodimension ([AB], Theorem 11.4);
     ``B tanh`` is continuous and strictly increasing and changes nothing ([AB], Theorem 11.3). A bias would add 1.
 
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+
+    Returns
+    -------
+    int
+
     Examples
     --------
     >>> single_neurons(13)
@@ -86,6 +104,15 @@ def single_neurons(d: int) -> int:
 
 def finite_class(size: int) -> int:
     """Pseudodimension of ``size`` functions: at most ``floor(log2(size))``, since ``p`` points take ``2^p`` of them.
+
+    Parameters
+    ----------
+    size : int
+        Number of functions.
+
+    Returns
+    -------
+    int
 
     Examples
     --------
@@ -99,6 +126,17 @@ def finite_class(size: int) -> int:
 def network_parameters(d: int, hidden: int) -> int:
     """Weights and biases of a two-layer network with one output: ``hidden (d + 2) + 1``.
 
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+    hidden : int
+        Number of hidden units.
+
+    Returns
+    -------
+    int
+
     Examples
     --------
     >>> network_parameters(d=13, hidden=10)
@@ -109,7 +147,7 @@ def network_parameters(d: int, hidden: int) -> int:
 
 
 def relu_networks(d: int, hidden: int) -> int:
-    """Pseudodimension of two-layer ReLU networks with one output, at most: a count of sign patterns.
+    """Upper bound on the pseudodimension of two-layer ReLU networks with one output, by counting sign patterns.
 
     The argument is that of Bartlett, Maiorov and Meir (1998) and of Bartlett, Harvey, Liaw and Mehrabian (2019, its
     Theorem 7) for two layers; the last inequality is solved by bisection where they give a closed form.
@@ -128,7 +166,9 @@ def relu_networks(d: int, hidden: int) -> int:
     Parameters
     ----------
     d : int
+        Number of inputs.
     hidden : int
+        Number of hidden units.
 
     Returns
     -------
@@ -155,7 +195,7 @@ def relu_networks(d: int, hidden: int) -> int:
 
 
 def tanh_networks(d: int, hidden: int) -> int:
-    """Pseudodimension of two-layer tanh networks with one output, at most: Karpinski and Macintyre (1997).
+    """Upper bound on the pseudodimension of two-layer tanh networks with one output (Karpinski and Macintyre 1997).
 
     With the constants of [AB], Theorem 8.13: a feed-forward network of ``W`` parameters and ``k`` computation units,
     all but the thresholded output unit being standard sigmoids, has VC dimension at most
@@ -165,6 +205,17 @@ def tanh_networks(d: int, hidden: int) -> int:
     networks with other values of the same parameters. And the pseudodimension of ``F`` is the VC dimension of
     ``(x, r) -> I(f(x) - r >= 0)``, a network with one more input that goes straight to the output unit: one more
     parameter, no more units. So ``W = hidden (d + 2) + 2`` and ``k = hidden + 1``.
+
+    Parameters
+    ----------
+    d : int
+        Number of inputs.
+    hidden : int
+        Number of hidden units.
+
+    Returns
+    -------
+    int
 
     Examples
     --------
@@ -182,9 +233,9 @@ def pseudodimension(basis: Basis, d: int, rows: int) -> int:
     ----------
     basis : Neural, Neuron or Pool
     d : int
-        Columns of the table.
+        Number of columns.
     rows : int
-        Training rows: where ``Neural`` leaves its size open, they settle it.
+        Number of training rows, which determines the default size of ``Neural``.
 
     Returns
     -------
@@ -192,6 +243,7 @@ def pseudodimension(basis: Basis, d: int, rows: int) -> int:
 
     Examples
     --------
+    >>> from gce.bases import Neural, Neuron
     >>> pseudodimension(Neuron(), d=13, rows=400)
     13
     >>> pseudodimension(Neural(hidden=10), d=13, rows=400) == relu_networks(13, 10)

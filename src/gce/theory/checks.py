@@ -1,4 +1,4 @@
-"""What the statements assume of their numbers, asked for in words."""
+"""Validation of numeric arguments."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import math
 
 
 def positive(**values: float) -> None:
-    """Every value is finite and above 0."""
+    """Raise an error unless all values are finite and positive."""
     for name, value in values.items():
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} must be a positive number, got {value!r}")
 
 
 def not_negative(**values: float) -> None:
-    """Every value is finite and at least 0."""
+    """Raise an error unless all values are finite and nonnegative."""
     for name, value in values.items():
         if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
+            raise ValueError(f"{name} must be nonnegative, got {value!r}")
 
 
 def at_least(least: int, **values: int) -> None:
-    """Every value is a whole number of at least ``least``."""
+    """Raise an error unless all values are integers of at least ``least``."""
     for name, value in values.items():
         if not math.isfinite(value) or value != int(value) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
 
 
 def probability(**values: float) -> None:
-    """Every value lies strictly between 0 and 1."""
+    """Raise an error unless all values are strictly between 0 and 1."""
     for name, value in values.items():
         if not 0 < value < 1:
-            raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+            raise ValueError(f"{name} must be strictly between 0 and 1, got {value!r}")

@@ -1,8 +1,8 @@
-"""Empirical Rademacher complexity of a hull, measured by asking the oracle to fit random signs.
+"""Empirical Rademacher complexity of a hull, estimated by fitting random signs with the oracle.
 
 ``Rad_n(co G) = E_eps sup_{f in co(G)} (1/n) sum_i eps_i f(x_i)``. For fixed signs that is a linear functional, and a
 linear functional is largest over a convex hull at one of its vertices: ``sup over co(G) = sup over G`` (Mendelson
-2003, Theorem 2.25). The right side is what an oracle is for, ``argmin <D, g>`` with ``D_i = -eps_i / n``.
+2003, Theorem 2.25). The right side is computed by an oracle, ``argmin <D, g>`` with ``D_i = -eps_i / n``.
 """
 
 from __future__ import annotations
@@ -16,40 +16,52 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from torch import Tensor
 
-from gce.basis import BASES, Basis, Pool
-from gce.basis.pool import evaluate
-from gce.objectives import Linear
-from gce.settings import as_numpy, check_count, draw_seed, look_up
-from gce.streams import Streams
+from gce._utils.devices import as_numpy
+from gce._utils.params import check_count, look_up
+from gce._utils.random import Streams, draw_seed
+from gce.bases import BASES, Basis, FitContext, Pool
+from gce.bases.objectives import Linear
+from gce.bases.pool import evaluate
 from gce.theory.bounds import mcdiarmid
 from gce.theory.checks import positive, probability
 
 Array = NDArray[np.float64]
 
-#: Signs of so many rows and draws are put to the oracle at once: 256 MiB in float64.
-_SIGNS_AT_ONCE = 1 << 25
+#: Most signs (rows times draws) per oracle call: 256 MiB in float64.
+_BATCH_SIGNS = 1 << 25
 
 
 @dataclass(frozen=True)
 class RademacherEstimate:
-    """What random signs told about a hull.
+    """An estimate of the Rademacher complexity of a hull.
 
     Parameters
     ----------
     mean : float
         Mean over the draws.
     low, high : float
-        Ends of a confidence interval for the empirical Rademacher complexity. Where the oracle is exact it is
+        Confidence interval for the empirical Rademacher complexity. If the oracle is exact it is
         McDiarmid's, over all ``draws * rows`` signs: one sign moves the mean by at most ``2B / (draws * rows)``, so
         that each side is ``B sqrt(2 ln(2 / (1 - confidence)) / (draws * rows))`` wide, whatever the class. A trained
-        atom is below the supremum by an unknown amount: ``low`` holds all the same, and ``high`` is only ``B``.
+        atom is below the supremum by an unknown amount: ``low`` still holds, and ``high`` is ``B``.
     confidence : float
+        Coverage of the interval.
     standard_error : float
-        Of the mean, from the spread of the draws.
+        Standard error of the mean.
     draws, rows : int
+        Number of sign vectors and of rows.
     bound : float
+        ``B``.
     exact : bool
-        The oracle finds the supremum; otherwise the mean is a lower estimate.
+        Whether the oracle finds the supremum; otherwise the mean is a lower estimate.
+
+    Examples
+    --------
+    >>> from gce.bases import Pool
+    >>> pool = Pool(functions=[lambda X: X[:, 0], lambda X: -X[:, 0]])
+    >>> estimate = rademacher(pool, [[1.0], [-1.0]], bound=1.0, draws=200, random_state=0)
+    >>> estimate.low < 0.5 < estimate.high, estimate.exact
+    (True, True)
     """
 
     mean: float
@@ -64,7 +76,7 @@ class RademacherEstimate:
 
     @property
     def kind(self) -> str:
-        """In words, what the mean is a mean of."""
+        """``"exact supremum"`` or ``"lower estimate"``."""
         return "exact supremum" if self.exact else "lower estimate"
 
     def __str__(self) -> str:
@@ -80,13 +92,14 @@ def suprema(basis: Basis, X: Tensor, signs: ArrayLike, *, bound: float, seed: in
     Parameters
     ----------
     basis : Basis
-        With one output. What it returns is the supremum where the basis is exact, else a lower estimate of it.
+        With one output. If it is exact the supremum is returned, else a lower estimate.
     X : Tensor of shape (n, d)
-        Rows as the basis sees them.
+        Encoded rows.
     signs : array of shape (draws, n)
     bound : float
+        ``B``.
     seed : int, default=0
-        For what the basis draws at random.
+        Random seed of the basis.
 
     Returns
     -------
@@ -95,6 +108,8 @@ def suprema(basis: Basis, X: Tensor, signs: ArrayLike, *, bound: float, seed: in
 
     Examples
     --------
+    >>> import torch
+    >>> from gce.bases import Pool
     >>> pool = Pool(functions=[lambda X: X[:, 0], lambda X: -X[:, 0]])
     >>> X = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
     >>> suprema(pool, X, [[1, 1], [1, -1], [-1, 1]], bound=1.0).tolist()
@@ -103,14 +118,15 @@ def suprema(basis: Basis, X: Tensor, signs: ArrayLike, *, bound: float, seed: in
     signs = torch.as_tensor(np.asarray(signs, dtype=np.float64), device=X.device)
     draws, n = signs.shape
     if n != len(X):
-        raise ValueError(f"signs must have shape (draws, {len(X)}), one sign a row of X, got {tuple(signs.shape)}")
+        raise ValueError(f"signs must have shape (draws, {len(X)}), one sign per row of X, got {tuple(signs.shape)}")
     width = torch.full((1,), bound, dtype=torch.float64, device=X.device)
-    streams, found = Streams(seed, tuple(range(draws))), []
-    for part in torch.arange(draws, device=X.device).split(max(1, _SIGNS_AT_ONCE // n)):
-        slope = -signs[part, :, None] / n
+    streams, context, found = Streams(seed, tuple(range(draws))), FitContext(), []
+    for part in torch.arange(draws, device=X.device).split(max(1, _BATCH_SIGNS // n)):
+        gradient = -signs[part, :, None] / n
         with torch.no_grad():
-            atoms = basis.minimize(Linear(slope, width), X, rng=streams.at(1, part, torch.zeros_like(part)))
-            found.append(-(slope * atoms(X)).sum((1, 2)))
+            rng = streams.at(1, part, torch.zeros_like(part))
+            proposal = basis.minimize(Linear(gradient, width), X, rng=rng, context=context)
+            found.append(-(gradient * proposal.evaluate(X)).sum((1, 2)))
     # the zero function is in every hull: no supremum is negative
     return torch.cat(found).clamp(min=0).cpu().numpy() + 0.0
 
@@ -129,24 +145,27 @@ def rademacher(
     Parameters
     ----------
     basis : {"neural", "neuron"} or Basis
-        With one output; its class is taken to contain the zero function, as every fit's does.
+        With one output; the zero function is added to its class, as in every fit.
     X : array-like or Tensor of shape (n, d), finite
-        Rows as the basis sees them: scaled, where it is used in an estimator (``model.table_.transform(X)``).
+        Encoded rows: those of an estimator are ``model.table_.transform(X)``.
     bound : float
-        ``B``: the atoms' outputs stay in ``[-B, B]``.
+        ``B``: outputs of atoms are in ``[-B, B]``.
     draws : int, default=32
-        Random sign vectors; all of them are trained at once, as the members of one oracle call.
+        Number of random sign vectors; all are fitted in one oracle call.
     random_state : int, RandomState or None, default=None
+        Seed of the signs and of the basis.
     confidence : float, default=0.95
+        Coverage of the interval.
 
     Returns
     -------
     RademacherEstimate
-        Its ``kind`` says "exact supremum" for pools and "lower estimate" for trained atoms, which can be low by a
-        factor of several: a basis that trains longer finds more.
+        Its ``kind`` says "exact supremum" for pools and "lower estimate" for trained atoms, which can be several
+        times too small: a basis that trains longer finds more.
 
     Examples
     --------
+    >>> from gce.bases import Pool
     >>> pool = Pool(functions=[lambda X: np.sign(X[:, 0]), lambda X: -np.sign(X[:, 0])])
     >>> X = np.random.default_rng(0).normal(size=(100, 1))
     >>> estimate = rademacher(pool, X, bound=1.0, draws=400, random_state=0)
@@ -160,10 +179,10 @@ def rademacher(
     draws = check_count("draws", draws, 1)
     probability(confidence=confidence)
     if np.size(bound) != 1:
-        raise ValueError(f"the complexity is that of a class with one output, got {np.size(bound)} bounds")
+        raise ValueError(f"the complexity is defined for one output, got {np.size(bound)} bounds")
     width = float(np.asarray(bound).reshape(()))
     positive(bound=width)
-    # a copy: torch warns of an array that may not be written to
+    # a copy, since torch warns about read-only arrays
     checked = check_array(as_numpy(X), dtype=np.float64, order="C", copy=True, input_name="X")
     rows = torch.from_numpy(checked).to(X.device if isinstance(X, Tensor) else "cpu")
     _check_one_output(chosen, rows)
@@ -186,7 +205,7 @@ def rademacher(
 
 
 def _check_one_output(basis: Basis, X: Tensor) -> None:
-    """A pool has as many outputs as its functions have; other bases have as many as there are bounds."""
+    """Raise an error for a pool with several outputs; other bases have one output per bound."""
     if not isinstance(basis, Pool):
         return
     if basis.functions is not None and len(basis.functions) > 0:
@@ -195,4 +214,4 @@ def _check_one_output(basis: Basis, X: Tensor) -> None:
         shape = np.asarray(basis.outputs).shape
         outputs = shape[2] if len(shape) == 3 else 1
     if outputs != 1:
-        raise ValueError(f"the complexity is that of a class with one output, but the pool has {outputs}")
+        raise ValueError(f"the complexity is defined for one output, but the pool has {outputs}")

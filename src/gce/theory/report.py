@@ -1,4 +1,4 @@
-"""A fitted model's risk, bounded from its training rows and from rows it never saw.
+"""Bounds on the risk of a fitted model, from its training rows and from held-out rows.
 
 **Training rows.** The inequality is the standard one for an *empirical* Rademacher complexity (Bartlett and Mendelson
 2002; Mohri, Rostamizadeh and Talwalkar 2018, Theorem 3.3), not the paper's, whose complexity is an expectation bounded
@@ -29,10 +29,11 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from gce.basis import Basis
+from gce._utils import text
+from gce._utils.parallel import limited, torch_threads
+from gce.bases import Basis
 from gce.losses import Logistic
-from gce.native import limited, torch_threads
-from gce.theory import notes, rendering
+from gce.theory import notes
 from gce.theory.bounds import (
     appendix_constant,
     excess_risk,
@@ -51,15 +52,21 @@ from gce.theory.fitted import Fitted, basis_of, check_possible, check_rows, cost
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Hoeffding's bound on rows that the model never saw.
+    """Hoeffding's bound from rows that were not used in the fit.
 
     Parameters
     ----------
     rows : int
+        Number of held-out rows.
     risk : float
         Mean loss on them.
     confidence : float
-        What Hoeffding's inequality adds.
+        The margin of Hoeffding's inequality.
+
+    Examples
+    --------
+    >>> HeldOut(rows=100, risk=0.25, confidence=0.5).total
+    0.75
     """
 
     rows: int
@@ -68,6 +75,7 @@ class HeldOut:
 
     @property
     def total(self) -> float:
+        """The bound: risk plus confidence."""
         return self.risk + self.confidence
 
 
@@ -84,6 +92,13 @@ class PaperBound:
     p : int
         The pseudodimension used, or a bound on it.
     stated, appendix, one_sided : float
+        ``c / sqrt(n)`` with :func:`stated_constant`, :func:`appendix_constant` and :func:`one_sided_constant`.
+
+    Examples
+    --------
+    >>> bound = PaperBound("Theorem 2", D=1.0, p=13, stated=0.6, appendix=1.1, one_sided=0.5)
+    >>> bound.one_sided < bound.stated < bound.appendix
+    True
     """
 
     statement: str
@@ -96,7 +111,7 @@ class PaperBound:
 
 @dataclass(frozen=True)
 class BoundReport:
-    """What can be said about a fitted model's risk; ``str()`` and notebooks show it as a table.
+    """A bound on the risk of a fitted model; ``str()`` and notebooks show it as a table.
 
     Parameters
     ----------
@@ -114,7 +129,20 @@ class BoundReport:
     held_out : HeldOut or None
     paper : PaperBound or None
     notes : tuple of str
-        What keeps the sum from being a certificate, and what it rests on.
+        Reservations and assumptions.
+
+    Examples
+    --------
+    See :func:`bound_report`, which makes one.
+
+    >>> estimate = RademacherEstimate(0.1, 0.0, 0.2, 0.95, 0.01, draws=32, rows=300, bound=1.0, exact=True)
+    >>> constants = {"bound": 1.0, "offset": 0.0, "lipschitz": 4.0, "width": 4.0, "largest_loss": 4.0}
+    >>> parts = {"risk": 0.25, "complexity": 0.75, "draws": 0.0, "confidence": 1.0}
+    >>> report = BoundReport(
+    ...     "squared error", 0.05, 300, **parts, **constants, rademacher=estimate, held_out=None, paper=None, notes=()
+    ... )
+    >>> report.total
+    2.0
     """
 
     loss: str
@@ -147,7 +175,7 @@ class BoundReport:
             out["held_out"]["total"] = self.held_out.total
         return out
 
-    def table(self) -> rendering.Table:
+    def table(self) -> text.TextTable:
         """Its rows: a name, a number for the training rows, a number for the held-out rows."""
         there = self.held_out
         names = ["rows", "empirical risk", f"complexity, {self.rademacher.kind}", f"its {self.rademacher.draws} draws"]
@@ -167,13 +195,13 @@ class BoundReport:
                 f"{_COMPARED[self.paper.statement]} by at most {self.paper.stated:.4g} as stated, "
                 f"{self.paper.appendix:.4g} as the appendix adds up, {self.paper.one_sided:.4g} by a one-sided proof."
             )
-        return rendering.Table(title, [*names, "confidence", "sum"], columns, words)
+        return text.TextTable(title, [*names, "confidence", "sum"], columns, words)
 
     def __str__(self) -> str:
-        return rendering.text(self.table())
+        return text.render_text(self.table())
 
     def _repr_html_(self) -> str:
-        return rendering.html(self.table())
+        return text.render_html(self.table())
 
 
 _COMPARED = {
@@ -196,28 +224,29 @@ def bound_report(
     D: float | None = None,
     random_state: Any = None,
 ) -> BoundReport:
-    """What learning theory says about a fitted model, from its training rows and from rows it never saw.
+    """Bound the risk of a fitted model, from its training rows and from held-out rows.
 
     Parameters
     ----------
-    model : GCERegressor, GCEClassifier or another model whose scores stay in a hull
+    model : GCERegressor, GCEClassifier or another convex ensemble
         Fitted, with one output and squared error, ``|f - y|^q`` or the logistic loss.
-    X, y
-        The rows it was trained on. They count alike: the theory knows no sample weights.
+    X, y : array-like
+        The training rows. Sample weights are not supported by the theory.
     delta : float, default=0.05
         Each column of the report holds with probability ``1 - delta``.
     X_held_out, y_held_out : optional
         Rows that played no part in fitting, tuning or choosing the model.
     draws : int, default=32
-        Random sign vectors for the complexity, each the work of one atom.
+        Random sign vectors for the complexity, each as costly as one atom.
     oracle : Basis, optional
-        Asked for the complexity in place of the model's own basis (needed where a model has none): the same class,
-        better trained. A fit's atoms are trained briefly, and on signs that shows: on 2,000 rows of 10 normal columns
+        Used for the complexity in place of the model's own basis (required if a model has none): the same class,
+        trained longer. The atoms of a fit are trained briefly, which matters here: on 2,000 rows of 10 normal columns
         ``Neural()`` found 0.09 B, ``Neural(max_epochs=4000, patience=200)`` 0.31 B, in a hundred times the epochs.
     D : float, optional
-        The paper's absolute constant; given, Theorem 2's ``c / sqrt(n)`` is reported as well, Corollary 3's for the
-        logistic loss.
+        The paper's absolute constant. If given, the bound ``c / sqrt(n)`` of Theorem 2, or of Corollary 3 for the
+        logistic loss, is reported as well.
     random_state : int, RandomState or None, default=None
+        Seed of the sign vectors.
 
     Returns
     -------
@@ -226,7 +255,8 @@ def bound_report(
     Examples
     --------
     >>> import numpy as np
-    >>> from gce import GCERegressor, Pool
+    >>> from gce import GCERegressor
+    >>> from gce.bases import Pool
     >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 1))
     >>> y, new = np.tanh(X[:, 0]), slice(300, 400)
     >>> pool = Pool([lambda X: np.tanh(X[:, 0]), lambda X: -np.tanh(X[:, 0])])
@@ -241,14 +271,15 @@ def bound_report(
     """
     check_is_fitted(model)
     probability(delta=delta)
-    check_possible(model)
+    result = model.result_
+    check_possible(result)
     check_rows(X, X_held_out, y_held_out)
-    loss, bound, offset = model.loss_, float(model.bound_[0]), float(model.offset_[0])
+    loss, bound, offset = result.loss, float(result.bound[0]), float(result.offset[0])
     slope, (low, high) = lipschitz(loss, bound), loss_range(loss, bound, offset)
-    basis, rows = basis_of(model, oracle), model._checked(X)
+    basis, rows = basis_of(model, oracle), model.code_rows(X)
     costs, target = costs_of(model, X, y)
     with torch_threads(model.n_jobs), limited(model.n_jobs):
-        estimate = rademacher(basis, model._rows(rows), bound=bound, draws=draws, random_state=random_state)
+        estimate = rademacher(basis, model.encode_rows(X), bound=bound, draws=draws, random_state=random_state)
     n, signs = len(costs), draws * len(costs)
     parts = {
         "risk": float(costs.mean()),
@@ -258,7 +289,7 @@ def bound_report(
     }
     held_out = paper = target_held_out = rows_held_out = None
     if X_held_out is not None:
-        rows_held_out = model._checked(X_held_out)
+        rows_held_out = model.code_rows(X_held_out)
         there, target_held_out = costs_of(model, X_held_out, y_held_out)
         held_out = HeldOut(len(there), float(there.mean()), hoeffding(len(there), high - low, delta))
     if D is not None:

@@ -1,8 +1,8 @@
-"""Proposition 2 made of numbers: ``k`` points that threshold units shatter, with free and with convex weights.
+"""The constructions of Proposition 2: ``k`` points shattered by threshold units, with free and with convex weights.
 
-The points are equally spaced on the unit circle, and each has a threshold unit of its own that fires there alone. The
+The points are equally spaced on the unit circle, and each has a threshold unit that fires only there. The
 paper sets the units' thresholds to 1: mathematically ``x_i'x_i = 1``, but in floating point it is often a little less,
-and the unit is then silent at its own point (for k = 3, 5, 6, 7 and every k from 9 to 39 where this was written). The
+and the unit then does not fire at its own point (on x86-64 for k = 3, 5, 6, 7 and every k from 9 to 39). The
 next largest inner product is ``cos(2 pi / k)``; half-way between the two there is room of about ``pi^2 / k^2`` on
 either side, far more than rounding takes.
 """
@@ -20,7 +20,7 @@ from gce.theory.checks import at_least
 
 Array = NDArray[np.float64]
 
-_LABELINGS_AT_ONCE = 1 << 14
+_BATCH_LABELINGS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Construction(Protocol):
         """The ``k`` points to be shattered, ``(k, d)``."""
 
     def classifier(self, labels: NDArray[np.int8]) -> ThresholdedCombination:
-        """What labels the points as told, for labels ``(..., k)`` of 0 and 1."""
+        """A classifier that assigns given labels ``(..., k)`` of 0 and 1 to the points."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,9 @@ class LinearShattering:
     Parameters
     ----------
     k : int
+        Number of points.
     d : int, default=2
-        Inputs; the circle lies in the first two.
+        Number of inputs; the circle is in the plane of the first two.
 
     Examples
     --------
@@ -112,6 +113,7 @@ class LinearShattering:
 
     The paper's threshold, 1, fails in floating point:
 
+    >>> from gce.theory.shattering import ThresholdUnits, circle
     >>> def fires_alone(k):
     ...     return np.array_equal(ThresholdUnits(circle(k), np.ones(k))(circle(k)), np.eye(k))
     >>> all(map(fires_alone, range(3, 13)))
@@ -123,13 +125,22 @@ class LinearShattering:
 
     @property
     def points(self) -> Array:
+        """The shattered points, ``(k, d)``."""
         return circle(self.k, self.d)
 
     @property
     def units(self) -> ThresholdUnits:
+        """The threshold units, each of which fires at one point only."""
         return ThresholdUnits(self.points, np.full(self.k, own_threshold(self.k)))
 
     def classifier(self, labels: NDArray[np.int8]) -> ThresholdedCombination:
+        """The classifier that assigns given labels to the points.
+
+        Parameters
+        ----------
+        labels : array of shape (..., k)
+            0 or 1 for each point.
+        """
         return ThresholdedCombination(self.units, np.asarray(labels, dtype=np.float64), level=1.0)
 
 
@@ -138,13 +149,15 @@ class ConvexShattering:
     """Proposition 2 (b): the same units and one that never fires, weights on the simplex, thresholded at 1/(k+1).
 
     ``w_0 = 1/(1 + sum y)`` for the silent unit ``I(0'x >= 1/2)`` and ``w_i = y_i/(1 + sum y)``. Hence
-    ``d_VC(bin(co_{k+1}(T))) >= k`` and ``d_P(co(T))`` is infinite too: what tells the hulls apart is not the
-    pseudodimension but the Rademacher complexity, which the convex hull shares with ``T``.
+    ``d_VC(bin(co_{k+1}(T))) >= k`` and ``d_P(co(T))`` is infinite too: the hulls do not
+    differ in pseudodimension but in Rademacher complexity, which the convex hull shares with ``T``.
 
     Parameters
     ----------
     k : int
+        Number of points.
     d : int, default=2
+        Number of inputs.
 
     Examples
     --------
@@ -161,15 +174,24 @@ class ConvexShattering:
 
     @property
     def points(self) -> Array:
+        """The shattered points, ``(k, d)``."""
         return circle(self.k, self.d)
 
     @property
     def units(self) -> ThresholdUnits:
+        """A unit that never fires, and the threshold units, each of which fires at one point only."""
         own = LinearShattering(self.k, self.d).units
         silent = np.zeros((1, self.d))
         return ThresholdUnits(np.concatenate([silent, own.directions]), np.append(0.5, own.thresholds))
 
     def classifier(self, labels: NDArray[np.int8]) -> ThresholdedCombination:
+        """The classifier that assigns given labels to the points.
+
+        Parameters
+        ----------
+        labels : array of shape (..., k)
+            0 or 1 for each point.
+        """
         chosen = np.asarray(labels, dtype=np.float64)
         with_silent = np.concatenate([np.ones_like(chosen[..., :1]), chosen], axis=-1)
         # the score is one weight exactly, the other terms being 0: the comparison with 1/(k+1) is free of rounding
@@ -193,8 +215,7 @@ def circle(k: int, d: int = 2) -> Array:
 def own_threshold(k: int) -> float:
     """Half-way between a point's inner product with itself, 1, and with its neighbour, ``cos(2 pi / k)``.
 
-    A point alone (``k = 1``) has no neighbour, and ``cos(2 pi) = 1`` is its own product again: any number below 1
-    serves, and -1 stands in for the neighbour as it does for ``k = 2``.
+    A single point (``k = 1``) has no neighbour: any threshold below 1 works, and that of ``k = 2`` is used.
 
     Examples
     --------
@@ -218,11 +239,12 @@ def labelings(first: int, last: int, k: int) -> NDArray[np.int8]:
 
 
 def shatters(construction: Construction) -> bool:
-    """Whether every one of the ``2^k`` labelings of a construction's points comes out as asked.
+    """Whether a construction produces all ``2^k`` labelings of its points.
 
     Parameters
     ----------
-    construction : LinearShattering, ConvexShattering or the like
+    construction : LinearShattering, ConvexShattering or similar
+        With ``points`` and ``classifier(labels)``.
 
     Returns
     -------
@@ -235,8 +257,8 @@ def shatters(construction: Construction) -> bool:
     """
     points = construction.points
     k = len(points)
-    for first in range(0, 1 << k, _LABELINGS_AT_ONCE):
-        wanted = labelings(first, min(first + _LABELINGS_AT_ONCE, 1 << k), k)
+    for first in range(0, 1 << k, _BATCH_LABELINGS):
+        wanted = labelings(first, min(first + _BATCH_LABELINGS, 1 << k), k)
         if not np.array_equal(construction.classifier(wanted)(points), wanted):
             return False
     return True

@@ -1,0 +1,1 @@
+"""Utilities of all packages: parameter checks, threads, compiled loops, random numbers, text."""

@@ -1,0 +1,37 @@
+"""Torch devices, and conversion of tensors to arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def find_device(name: str | torch.device) -> torch.device:
+    """An available torch device.
+
+    Parameters
+    ----------
+    name : str or torch.device
+        Name of the device; "auto" is a GPU if there is one, else the CPU.
+
+    Raises
+    ------
+    ValueError
+        The device is not available.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device={name!r} is not available ({reason}); try 'cpu' or 'auto'") from error
+    return device
+
+
+def as_numpy(values: Any) -> Any:
+    """A torch tensor as an array; anything else unchanged."""
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values

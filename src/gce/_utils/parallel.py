@@ -1,0 +1,211 @@
+"""Compiled loops where numba is installed, and threads to run them on."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from functools import cache, partial
+from importlib import import_module
+from threading import Lock
+from types import ModuleType
+from typing import Any
+
+import torch
+from joblib import effective_n_jobs
+
+logger = logging.getLogger(__name__)
+
+_threads: ContextVar[int | None] = ContextVar("threads", default=None)
+
+Run = Callable[[Sequence[Callable[[], Any]]], list[Any]]
+
+#: Multiplications below which a second thread costs more than it brings.
+WORTH_A_THREAD = 1 << 22
+#: Maximum number of threads, whatever ``n_jobs`` is: where the system refuses one, the whole process ends.
+MOST_THREADS = max(64, os.cpu_count() or 1)
+
+
+@cache
+def compiled_module(name: str) -> ModuleType | None:
+    """Import a module of compiled loops.
+
+    Parameters
+    ----------
+    name : str
+        Its full name.
+
+    Returns
+    -------
+    module or None
+        None where it cannot be compiled, such as without numba: tensor operations are used instead.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        logger.warning("%s cannot be compiled (%s): tensor operations stand in, several times slower", name, error)
+        return None
+
+
+def reductions() -> ModuleType | None:
+    """The compiled sums over cached outputs, or None without numba."""
+    return compiled_module("gce._utils.reductions")
+
+
+def rowwise() -> ModuleType | None:
+    """The compiled loops whose result for a row does not depend on its position, or None without numba."""
+    return compiled_module("gce._utils.rowwise")
+
+
+def bounded(n_jobs: int | None) -> int | None:
+    """A user's ``n_jobs``, positive numbers limited to ``MOST_THREADS``."""
+    return None if n_jobs is None else min(n_jobs, MOST_THREADS)
+
+
+def threads() -> int:
+    """The number of threads that compiled loops may use here."""
+    return _threads.get() or min(_fork.torch_threads or torch.get_num_threads(), MOST_THREADS)
+
+
+@contextmanager
+def limited(n_jobs: int | None) -> Iterator[None]:
+    """Limit the threads of compiled loops in this context only; None: as many as torch."""
+    token = _threads.set(None if n_jobs is None else effective_n_jobs(bounded(n_jobs)))
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Run tensor operations on the calling thread, and leave the other threads to compiled loops.
+
+    For many short operations in sequence: torch's waiting threads would occupy the cores that compiled loops need.
+    """
+    token = _threads.set(threads())
+    try:
+        with torch_threads(1):
+            yield
+    finally:
+        _threads.reset(token)
+
+
+def together() -> AbstractContextManager[None]:
+    """Tensor operations on all threads that compiled loops may use, also within :func:`alone`."""
+    return torch_threads(threads())
+
+
+@contextmanager
+def torch_threads(n_jobs: int | None) -> Iterator[None]:
+    """Set torch's number of threads and restore it afterwards; None changes nothing."""
+    if n_jobs is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    _fork.set_torch_threads(effective_n_jobs(bounded(n_jobs)))
+    try:
+        yield
+    finally:
+        _fork.set_torch_threads(before)
+
+
+@contextmanager
+def workers(threads: int) -> Iterator[Run]:
+    """A function that runs tasks on a number of threads; compiled loops release the interpreter lock.
+
+    Tasks must not use workers themselves: all threads could then wait for tasks that no thread is left to run.
+    """
+    if threads <= 1:
+        yield lambda tasks: [task() for task in tasks]
+        return
+    yield partial(_run, _pool.of(threads), threads)
+
+
+def _run(pool: ThreadPoolExecutor, threads: int, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Results of tasks that are run on some of a pool's threads."""
+    waiting, results = deque(enumerate(tasks)), [None] * len(tasks)
+
+    def work() -> None:
+        while waiting:
+            try:
+                i, task = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            try:
+                results[i] = task()
+            except BaseException:
+                waiting.clear()
+                raise
+
+    done = [pool.submit(work) for _ in range(min(threads, len(tasks)))]
+    try:
+        for some in done:
+            some.result()
+    finally:
+        # after an error or an interruption no further task is started
+        waiting.clear()
+    return results
+
+
+class _Pool:
+    """Persistent threads: a round of a fit may take less time than starting threads.
+
+    One pool for all, as large as the largest request; a smaller one ends with its last user.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the pool, as a child process must: it has no copies of the threads, and the lock may be held."""
+        self._lock, self._size = Lock(), 0
+
+    def of(self, threads: int) -> ThreadPoolExecutor:
+        """A pool of at least this many threads."""
+        with self._lock:
+            if threads > self._size:
+                self._size, self._threads = threads, ThreadPoolExecutor(threads, thread_name_prefix="gce")
+            return self._threads
+
+
+class _Fork:
+    """A child process without its parent's OpenMP threads.
+
+    libgomp, torch's OpenMP on Linux, keeps threads for each thread that has used some. The copy of that thread in a
+    child would wait for them for ever. They are ended before a fork, and parent and child start new ones when needed.
+    Where libgomp cannot do that (before GCC 9) torch stays on one thread in the child, and compiled loops have as
+    many as ever.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._pause = getattr(ctypes.CDLL(torch._C.__file__), "omp_pause_resource_all", None)
+        except OSError:  # a frozen program may have no such file
+            self._pause = None
+        self._ended = True
+        #: Torch's threads in the parent of a process that must not use them; None in all others.
+        self.torch_threads: int | None = None
+
+    def set_torch_threads(self, count: int) -> None:
+        torch.set_num_threads(count if self.torch_threads is None else 1)
+
+    def before(self) -> None:
+        # 1: omp_pause_soft, which keeps settings
+        self._ended = self._pause is not None and self._pause(1) == 0
+
+    def in_child(self) -> None:
+        _pool.forget()
+        if not self._ended and self.torch_threads is None:
+            self.torch_threads = torch.get_num_threads()
+            torch.set_num_threads(1)
+
+
+_pool, _fork = _Pool(), _Fork()
+if hasattr(os, "register_at_fork"):  # where processes fork at all
+    os.register_at_fork(before=_fork.before, after_in_child=_fork.in_child)

@@ -1,0 +1,294 @@
+"""Validation of parameters: each class has a table of rules, which every fit checks first.
+
+A rule checks the type first, so that arrays and tensors are never evaluated as booleans, and describes in words what it
+accepts. A class lists the rules of its constructor's parameters in ``parameter_rules``; other parameters of a
+user-defined subclass are not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from inspect import signature
+from math import inf
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+#: Characters of an invalid value that an error repeats.
+_MAX_SHOWN = 200
+
+
+Kind = TypeVar("Kind", bound=BaseEstimator)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The valid values of a parameter.
+
+    Parameters
+    ----------
+    accepts : callable
+        Whether a value of any type is valid.
+    words : str
+        The same in words, following "must be".
+    either : bool
+        Whether there are several alternatives.
+    """
+
+    accepts: Callable[[Any], bool]
+    words: str
+    either: bool = False
+
+    def __or__(self, other: Rule) -> Rule:
+        first = self.words.replace(" or ", ", ") if self.either else self.words
+        return Rule(lambda value: self.accepts(value) or other.accepts(value), f"{first} or {other.words}", True)
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise a ValueError that names the parameter if its value is invalid.
+
+        Parameters
+        ----------
+        name : str
+            Name of the parameter.
+        value : object
+            Its value.
+        """
+        if not self.accepts(value):
+            raise ValueError(f"{name} must be {self.words}, got {short_repr(value)}")
+
+
+Rules = dict[str, Rule]
+
+
+def count(least: int, most: float = inf) -> Rule:
+    """An integer from ``least`` to ``most``.
+
+    Parameters
+    ----------
+    least : int
+        Least integer.
+    most : float, default=inf
+        Largest integer.
+    """
+    words = f"of at least {least}" if most == inf else f"from {least} to {most}"
+    return Rule(lambda value: _is_integer(value) and least <= value <= most, f"an integer {words}")
+
+
+def at_least(least: float) -> Rule:
+    """A number of at least ``least``, infinity included.
+
+    Parameters
+    ----------
+    least : float
+        Least number.
+    """
+    return Rule(lambda value: is_number(value) and float(value) >= least, f"a number of at least {least}")
+
+
+def within(low: float, high: float, ends: str = "[]") -> Rule:
+    """A number in an interval with open or closed ends, as in ``"(]"``.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the interval.
+    ends : {"[]", "[)", "(]", "()"}, default="[]"
+        Which ends belong to it.
+    """
+
+    def accepts(value: Any) -> bool:
+        if not is_number(value):
+            return False
+        above = float(value) >= low if ends[0] == "[" else float(value) > low
+        return above and (float(value) <= high if ends[1] == "]" else float(value) < high)
+
+    return Rule(accepts, f"in {ends[0]}{low:g}, {high:g}{ends[1]}")
+
+
+def among(*words: str) -> Rule:
+    """One of some strings."""
+    *others, last = map(repr, words)
+    listed = f"{', '.join(others)} or {last}" if others else last
+    return Rule(lambda value: isinstance(value, str) and value in words, listed)
+
+
+def instance(words: str, *kinds: type) -> Rule:
+    """An instance of some classes, described by ``words``.
+
+    Parameters
+    ----------
+    words : str
+        What the classes are, following "must be".
+    *kinds : type
+        The classes.
+    """
+    return Rule(lambda value: isinstance(value, kinds), words)
+
+
+POSITIVE = Rule(within(0, inf, "()").accepts, "positive and finite")
+FINITE = Rule(within(-inf, inf, "()").accepts, "a finite number")
+FLAG = instance("True or False", bool, np.bool_)
+NONE = Rule(lambda value: value is None, "None")
+AUTO = among("auto")
+JOBS = Rule(lambda value: _is_integer(value) and value != 0, "an integer other than 0") | NONE
+SEED = NONE | count(0, 2**32 - 1) | instance("a numpy RandomState", np.random.RandomState)
+SCORING = NONE | instance("the name of a scikit-learn scorer", str) | Rule(callable, "a callable")
+
+
+def check_parameters(owner: Any) -> None:
+    """Raise a ValueError for the first invalid parameter of an object, or of an object among its parameters.
+
+    Parameters
+    ----------
+    owner : object
+        An object with ``get_params``.
+    """
+    _check(owner, "")
+
+
+def _check(owner: Any, prefix: str) -> None:
+    rules = rules_of(type(owner))
+    for name, value in owner.get_params(deep=False).items():
+        if name in rules:
+            rules[name].check(prefix + name, value)
+        for part in _parts(value):
+            if hasattr(type(part), "parameter_rules") and not isinstance(part, type):
+                _check(part, f"{type(part).__name__}: ")
+
+
+def rules_of(kind: type) -> Rules:
+    """The rules of a class and of its bases."""
+    return {
+        name: rule for base in reversed(kind.__mro__) for name, rule in vars(base).get("parameter_rules", {}).items()
+    }
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The items of a mapping, list or tuple; else the value itself."""
+    if isinstance(value, Mapping):
+        yield from value.values()
+    elif isinstance(value, list | tuple):
+        yield from value
+    else:
+        yield value
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    """Validate an integer of at least ``least``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : object
+        Its value.
+    least : int
+        Least integer.
+
+    Returns
+    -------
+    int
+    """
+    count(least).check(name, value)
+    return int(value)
+
+
+def check_number(name: str, value: Any, least: float) -> float:
+    """Validate a number of at least ``least``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : object
+        Its value.
+    least : float
+        Least number.
+
+    Returns
+    -------
+    float
+    """
+    at_least(least).check(name, value)
+    return float(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, but not a boolean, and not too large for a float."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def is_iterable(value: Any) -> bool:
+    """Whether a value can be iterated over: a 0-dimensional array only looks like it."""
+    try:
+        iter(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def short_repr(value: Any) -> str:
+    """The ``repr`` of a value for errors: on one line, and truncated."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+
+
+def look_up(what: str, given: Any, known: Mapping[str, Kind], kind: type[Kind]) -> Kind:
+    """A clone of an object given by name or as an instance.
+
+    Parameters
+    ----------
+    what : str
+        What the object is, for the error message.
+    given : str or object
+        The name, or the object.
+    known : mapping of str to object
+        Objects by name.
+    kind : type
+        Class of the objects.
+
+    Raises
+    ------
+    ValueError
+        The name is unknown, or the object is of another class.
+    """
+    if isinstance(given, str) and given in known:
+        return clone(known[given])
+    if isinstance(given, kind):
+        return clone(given)
+    names = ", ".join(map(repr, known))
+    raise ValueError(f"unknown {what} {short_repr(given)}: use one of {names} or a {kind.__name__} object")
+
+
+def changed_parameters(model: BaseEstimator) -> list[tuple[str, Any, Any]]:
+    """Parameters of an estimator that differ from their defaults.
+
+    Parameters
+    ----------
+    model : BaseEstimator
+        Any estimator of scikit-learn or gce.
+
+    Returns
+    -------
+    list of (name, value, default)
+    """
+    defaults = {p.name: p.default for p in signature(type(model)).parameters.values()}
+    given = model.get_params(deep=False)
+    return [
+        (name, value, defaults[name])
+        for name, value in given.items()
+        if name in defaults and repr(value) != repr(defaults[name])
+    ]

@@ -1,0 +1,121 @@
+"""Random streams without state, so that a resumed fit draws the same numbers as an uninterrupted one.
+
+The order of rows depends on (seed, round) and is shared by the members; an atom's initial weights depend on (seed,
+member, oracle call). A member is identified by a hash of *its held-out rows*, not by its position among the splits: the
+same split alone, among others, or with repeated in place of weighted rows is the same member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from gce._utils.params import SEED
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The random streams of a fit.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the fit.
+    names : tuple of int
+        A hash that identifies each member, see :func:`gce.preprocessing.row_hashes.hash_row_set`.
+    """
+
+    seed: int
+    names: tuple[int, ...]
+
+    def at(self, t: int, members: torch.Tensor, calls: torch.Tensor) -> RoundStreams:
+        """The streams of round ``t`` for members with indices ``(M,)``, each at its own count of oracle calls.
+
+        Parameters
+        ----------
+        t : int
+            The round, from 1.
+        members : Tensor of shape (M,)
+            Indices of the members.
+        calls : Tensor of shape (M,)
+            Oracle calls of each member so far.
+
+        Returns
+        -------
+        RoundStreams
+        """
+        pairs = zip(members.tolist(), calls.tolist(), strict=True)
+        return RoundStreams(
+            rows=_generator(self.seed, t),
+            members=Generators([(self.seed, call, self.names[m]) for m, call in pairs]),
+        )
+
+
+@dataclass(frozen=True)
+class RoundStreams:
+    """The generators of one round: one for the order of rows, one per member. They are on the CPU on any device.
+
+    Parameters
+    ----------
+    rows : torch.Generator
+        For the order of rows.
+    members : sequence of torch.Generator
+        For each member.
+    """
+
+    rows: torch.Generator
+    members: Sequence[torch.Generator]
+
+
+class Generators(Sequence[torch.Generator]):
+    """A lazy sequence of generators: a round may take less time than seeding them all.
+
+    Parameters
+    ----------
+    keys : list of tuple of int
+        Seeds of the generators.
+    """
+
+    def __init__(self, keys: list[tuple[int, ...]]) -> None:
+        self._keys = keys
+        self._seeded: dict[int, torch.Generator] = {}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        index = range(len(self))[index]
+        if index not in self._seeded:
+            self._seeded[index] = _generator(*self._keys[index])
+        return self._seeded[index]
+
+
+def _generator(*key: int) -> torch.Generator:
+    state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(state >> np.uint64(1)))
+
+
+def draw_seed(random_state: Any) -> int:
+    """A seed for the streams of a fit; a RandomState advances by one draw, global state is not used.
+
+    Parameters
+    ----------
+    random_state : None, int or RandomState
+        The ``random_state`` parameter.
+
+    Returns
+    -------
+    int
+    """
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    SEED.check("random_state", random_state)
+    return int(random_state)

@@ -1,0 +1,75 @@
+"""What oracle calls of one fit share, so that a basis itself is plain parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+
+class FitContext:
+    """Per-fit state that is passed to every call of :meth:`gce.bases.Basis.minimize`.
+
+    Parameters
+    ----------
+    deadline : float, default=math.inf
+        When oracle calls must be done, on the clock of ``time.monotonic``.
+
+    Attributes
+    ----------
+    deadline : float
+    cut_short : bool
+        An oracle call returned less than it would have without the deadline.
+
+    Examples
+    --------
+    >>> context, rows = FitContext(), [1, 2, 3]
+    >>> context.cached((rows,), "total", lambda: sum(rows))
+    6
+    >>> context.cached((rows,), "total", lambda: 1 / 0)
+    6
+    """
+
+    def __init__(self, deadline: float = math.inf) -> None:
+        self.deadline = deadline
+        self.cut_short = False
+        # the owners are kept beside each value: the identity of a freed object could be given to another
+        self._cache: dict[tuple[tuple[int, ...], Hashable], tuple[tuple[object, ...], object]] = {}
+
+    def set_deadline(self, deadline: float) -> None:
+        """Start a new time limit, with ``cut_short`` false again.
+
+        Parameters
+        ----------
+        deadline : float
+            On the clock of ``time.monotonic``.
+        """
+        self.deadline, self.cut_short = deadline, False
+
+    def note_cut_short(self) -> None:
+        """Record that an oracle call ended early because of the deadline."""
+        self.cut_short = True
+
+    def cached(self, owners: tuple[object, ...], name: Hashable, compute: Callable[[], Value]) -> Value:
+        """Return a value that is computed once per fit.
+
+        Parameters
+        ----------
+        owners : tuple
+            The objects that the value belongs to, such as the rows, compared by identity.
+        name : hashable
+            Which of their values.
+        compute : callable
+            Computes it, without arguments.
+
+        Returns
+        -------
+        object
+            What ``compute`` returned the first time.
+        """
+        key = tuple(map(id, owners)), name
+        if key not in self._cache:
+            self._cache[key] = owners, compute()
+        return self._cache[key][1]  # type: ignore[return-value]

@@ -1,0 +1,53 @@
+"""Signs that the parameters of monotone networks keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Self
+
+import torch
+from torch import Tensor
+
+
+class Shaped:
+    """Networks that may be monotone: increasing (1) or decreasing (-1) in some inputs, unconstrained (0) in others.
+
+    Every parameter then keeps a sign, or is free: training starts from parameters :func:`turned` to their signs, and
+    each step ends with a zero for every parameter that left its own.
+    """
+
+    #: One of -1, 0, 1 per input; empty where all are unconstrained.
+    inputs: tuple[int, ...] = ()
+
+    def monotone(self, inputs: Sequence[int]) -> Self:
+        """The same networks, monotone in the inputs that are not 0."""
+        other = self.free
+        if any(inputs):
+            other.inputs = tuple(inputs)
+        return other
+
+    @property
+    def free(self) -> Self:
+        """The same networks without signs to keep: what is trained and frozen keeps them by itself."""
+        other = copy(self)
+        vars(other).pop("inputs", None)
+        return other
+
+    def signs(self, parameters: list[Tensor]) -> list[Tensor] | None:
+        """The sign each parameter keeps, 0 for any, in their shapes; None where all are free."""
+        return self._signs(parameters, parameters[0].new_tensor(self.inputs)) if self.inputs else None
+
+    def _signs(self, parameters: list[Tensor], inputs: Tensor) -> list[Tensor]:
+        raise NotImplementedError
+
+
+def turned(parameters: list[Tensor], signs: list[Tensor]) -> list[Tensor]:
+    """Drawn parameters of the signs they keep.
+
+    In the input layer those of the wrong sign are 0, so that units look at different inputs at first: turned around,
+    all units would look the same way. Later layers are turned around: a unit that nobody listens to learns nothing.
+    """
+    (first, *later), (kept, *others) = parameters, signs
+    around = [torch.where(sign == 0, p, p.abs() * sign) for p, sign in zip(later, others, strict=True)]
+    return [first.masked_fill(first * kept < 0, 0.0), *around]

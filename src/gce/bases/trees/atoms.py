@@ -1,0 +1,59 @@
+"""Atoms made of trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gce.bases.base import Atoms
+from gce.bases.trees import TreeArrays
+from gce.preprocessing.sparse import Inputs
+
+
+class TreeAtomsBase(Atoms):
+    """Frozen trees, as buffers of a module.
+
+    Parameters
+    ----------
+    trees : TreeArrays
+    bound : Tensor of shape (k,)
+    """
+
+    bound: Tensor
+    #: The trees, with the arrays that compiled loops need.
+    _trees: TreeArrays | None = None
+
+    def __init__(self, trees: TreeArrays, bound: Tensor) -> None:
+        super().__init__()
+        for name, value in trees.tensors().items():
+            self.register_buffer(name, value)
+        self.register_buffer("bound", bound)
+
+    @property
+    def trees(self) -> TreeArrays:
+        size = self.get_buffer("size")
+        # the buffers change with the device
+        if self._trees is None or self._trees.size is not size:
+            self._trees = TreeArrays(
+                size, *(self.get_buffer(name) for name in ("feature", "threshold", "left", "value"))
+            )
+        return self._trees
+
+    def __getstate__(self) -> dict[str, Any]:
+        # derived arrays are computed again
+        return {**self.__dict__, "_trees": None}
+
+
+def sum_leaves(trees: TreeArrays, X: Inputs, weights: Tensor, into: Tensor, count: int) -> Tensor:
+    """:meth:`TreeArrays.summed` for dense or sparse rows; sparse rows become dense in blocks."""
+    if isinstance(X, Tensor):
+        return trees.summed(X, weights, into, count)
+    blocks = (torch.from_numpy(some) for some in X.dense_blocks())
+    return torch.cat([trees.summed(some, weights, into, count) for some in blocks], 1)
+
+
+def within(own: Tensor, bound: Tensor) -> bool:
+    """Whether a bound is positive and within an ensemble's."""
+    return bool(((own > 0) & (own <= bound)).all())

@@ -1,0 +1,314 @@
+"""Forests of deep trees: one atom per forest, because a tree that interpolates its training rows takes all weight."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import ClassVar, Literal, Self, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gce._utils import parallel
+from gce._utils.clock import StepTimer
+from gce._utils.codecs import Parts
+from gce._utils.params import NONE, Rules, check_parameters, count
+from gce._utils.params import within as between
+from gce._utils.random import RoundStreams
+from gce.bases.base import FitDefaults, Proposal
+from gce.bases.context import FitContext
+from gce.bases.objectives import Joint, Objective
+from gce.bases.trees import TreeArrays
+from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
+from gce.bases.trees.binned import BinnedBasis, BinnedRows
+from gce.bases.trees.tree import Grown
+from gce.losses import CrossEntropy, Logistic, Loss, links
+from gce.preprocessing.sparse import Inputs
+
+Link = Literal["identity", "logit", "log"]
+
+
+def random_grower() -> ModuleType:
+    """The compiled grower, imported on first use: numba takes a moment to load."""
+    return import_module("gce.bases.trees.grower_random")
+
+
+#: The fraction of a forest's probabilities that comes from the class frequencies: no class has probability 0.
+DOUBT = 0.01
+#: Rows on which prediction is timed.
+_ROWS_TRIED = 8192
+#: Leaves are centred where the offset of the targets exceeds this many times their spread.
+FAR = 64.0
+
+
+class Forest(BinnedBasis):
+    """Averages of extremely randomised trees, fitted to targets rather than gradients.
+
+    A forest interpolates its training rows, so that its training risk is no guide: an ensemble with a forest optimises
+    its weights on held-out rows. A forest is therefore one atom, fitted in one round.
+
+    Parameters
+    ----------
+    n_estimators : int, default=50
+        Number of trees.
+    max_features : float or None, default=None
+        Fraction of the columns that are tried at a node. None: all columns in regression, the square root of their
+        number in classification.
+    min_samples_leaf : float, default=1
+        Minimum number of rows in a leaf.
+    max_bins : int, default=256
+        Maximum number of bins per column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gce import GCERegressor
+    >>> from gce.bases import Forest
+    >>> X = np.linspace(-1, 1, 100).reshape(-1, 1)
+    >>> model = GCERegressor(basis=Forest(n_estimators=5), random_state=0).fit(X, X[:, 0])
+    >>> bool(model.score(X, X[:, 0]) > 0.9)
+    True
+    """
+
+    parameter_rules: ClassVar[Rules] = {"n_estimators": count(1), "max_features": between(0, 1, "(]") | NONE}
+
+    def __init__(
+        self,
+        n_estimators: int = 50,
+        max_features: float | None = None,
+        min_samples_leaf: float = 1,
+        max_bins: int = 256,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_features = max_features
+        self.min_samples_leaf = min_samples_leaf
+        self.max_bins = max_bins
+
+    @property
+    def fit_defaults(self) -> FitDefaults:
+        return FitDefaults("nonlinear", "2/(t+1)", calls=1)
+
+    def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
+        check_parameters(self)
+        if not isinstance(objective, Joint):
+            raise ValueError("a Forest learns from targets: use algorithm='nonlinear', or 'auto'")
+        risk, binned = objective.risk, self.binned(X, context)
+        link = _link(risk.loss)
+        centre = _centre(risk.y, risk.offset) if link == "identity" else torch.zeros_like(risk.offset)
+        y = (risk.y - centre).cpu().numpy()
+        tries, each = self._tries(len(binned.codes), link), []
+        for m, generator in enumerate(rng.members):
+            weight, unit = risk.weight[m].cpu().numpy(), float(risk.unit[m])
+            rows = np.flatnonzero(weight).astype(np.uint32)
+            seeds = torch.randint(2**62, (self.n_estimators,), generator=generator).tolist()
+            own = weight[rows] / unit, np.ascontiguousarray(y[rows])
+            each.append(
+                [partial(_grown, binned, rows, *own, tries, float(self.min_samples_leaf), seed) for seed in seeds]
+            )
+        offset, reach = (risk.offset - centre).cpu(), objective.bound.cpu()
+        if link != "identity":
+            # the farthest a score can be from the offset
+            farthest = offset.abs() + abs(math.log(DOUBT)) + offset.exp().sum().log().abs() + 1
+            reach = torch.minimum(farthest, reach)
+
+        def to_atoms(grown: Sequence[Sequence[Grown]]) -> ForestAtoms:
+            trees = TreeArrays.of([tree for own in grown for tree in own], _precision(y))
+            return ForestAtoms(trees, offset, reach, len(grown[0]), link).to(objective.bound.device)
+
+        return Proposal(to_atoms(self._grow_until(each, lambda grown: _seconds(to_atoms(grown), X), context)))
+
+    def _grow_until(
+        self,
+        jobs: Sequence[Sequence[Callable[[], Grown]]],
+        predicting: Callable[[list[list[Grown]]], float],
+        context: FitContext,
+    ) -> list[list[Grown]]:
+        """Each member's trees: all of them, or as many for each as the deadline allows.
+
+        ``predicting`` estimates the seconds that given trees take to predict all rows, which follows growing.
+        """
+        end = context.deadline
+        step = self.n_estimators if end == math.inf else 1
+        grown: list[list[Grown]] = [[] for _ in jobs]
+        pace, predicted = StepTimer(end), 0.0
+        with parallel.workers(min(parallel.threads(), step * len(jobs))) as run:
+            for first in range(0, self.n_estimators, step):
+                some = run([job for own in jobs for job in own[first : first + step]])
+                for m, own in enumerate(grown):
+                    own += some[m * step : (m + 1) * step]
+                if end < math.inf and first == 0 and pace.remaining > 0:
+                    predicted = predicting(grown)
+                if pace.out_of_time(after=predicted * (first + 2)):
+                    break
+        if len(grown[0]) < self.n_estimators:
+            context.note_cut_short()
+        return grown
+
+    def _tries(self, d: int, link: Link) -> int:
+        if self.max_features is not None:
+            return max(1, round(self.max_features * d))
+        return d if link == "identity" else max(1, round(math.sqrt(d)))
+
+
+def _seconds(atoms: ForestAtoms, X: Inputs) -> float:
+    """The seconds that atoms take to predict all rows, estimated on a few."""
+    few = X[:: max(1, len(X) // _ROWS_TRIED)]
+    began = time.monotonic()
+    atoms(few)
+    return (time.monotonic() - began) * len(X) / len(few)
+
+
+def _link(loss: Loss) -> Link:
+    """The link from means of targets to scores."""
+    if isinstance(loss, Logistic):
+        return "logit"
+    return "log" if isinstance(loss, CrossEntropy) else "identity"
+
+
+def _centre(y: Tensor, offset: Tensor) -> Tensor:
+    """What leaves measure targets ``(n, k)`` from, ``(k,)``: 0, or the offset of targets that lie far from 0 for their
+    spread, whose differences would be lost in float32 and in sums of squares.
+    """
+    return torch.where(offset.abs() > FAR * (y - offset).abs().amax(0), offset, 0.0)
+
+
+def _precision(y: NDArray[np.float64]) -> torch.dtype:
+    """What means of targets ``(n, k)`` are kept in: float32 where it holds such numbers."""
+    largest = np.abs(y).max(0)
+    return torch.float32 if ((largest == 0) | ((largest > 1e-30) & (largest < 1e30))).all() else torch.float64
+
+
+def _grown(
+    binned: BinnedRows,
+    rows: NDArray[np.uint32],
+    weight: NDArray[np.float64],
+    Y: NDArray[np.float64],
+    tries: int,
+    least: float,
+    seed: int,
+) -> Grown:
+    """One tree: feature, threshold, left, value."""
+    bins, starts = binned.bins, np.append(0, np.cumsum(binned.bins.widths))
+    feature, cut, left, value = random_grower().scatter(
+        binned.codes, rows, weight, Y, tries, least, seed, bins.values, starts
+    )
+    return feature, bins.thresholds(feature, cut, left > 0), left, value
+
+
+class ForestAtoms(TreeAtomsBase):
+    """Frozen forests: an atom is the average of its trees, after a link and measured from the offset.
+
+    Parameters
+    ----------
+    trees : TreeArrays
+        Leaves hold means of targets, ``(nodes, k)``, or their differences from the ensemble's offset.
+    offset : Tensor of shape (k,)
+        The ensemble's, or 0 where leaves are measured from it.
+    bound : Tensor of shape (k,)
+    n_trees : int
+        Trees of each atom.
+    link : {"identity", "logit", "log"}
+        From means to scores; probabilities are first mixed with those of the offset, so that none is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gce import GCERegressor
+    >>> from gce.bases import Forest, ForestAtoms
+    >>> X = np.linspace(-1, 1, 100).reshape(-1, 1)
+    >>> model = GCERegressor(basis=Forest(n_estimators=5), cv=2, random_state=0).fit(X, X[:, 0])
+    >>> [(part.n_trees, part.link) for part in model.ensemble_.parts if isinstance(part, ForestAtoms)]
+    [(5, 'identity')]
+    """
+
+    interpolates = True
+    offset: Tensor
+
+    def __init__(self, trees: TreeArrays, offset: Tensor, bound: Tensor, n_trees: int, link: Link) -> None:
+        super().__init__(trees, bound)
+        self.n_trees, self.link = n_trees, link
+        self.register_buffer("offset", offset)
+
+    @property
+    def unstorable_name(self) -> str | None:
+        return None if type(self) is ForestAtoms else super().unstorable_name
+
+    def stored(self) -> Parts:
+        parts = Parts({"trees": self.n_trees, "link": self.link}, {"offset": self.offset, "bound": self.bound})
+        parts.add("grove", self.trees.stored())
+        return parts
+
+    @classmethod
+    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> ForestAtoms:
+        k, n_trees, link = len(bound), parts.integer("trees", 1), parts.choice("link", get_args(Link))
+        own, offset = parts.finite("bound", k), parts.finite("offset", k)
+        stored = parts.within("grove")
+        value = stored.tensors.get("value")
+        precise = link == "identity" and value is not None and value.dtype == torch.float64
+        trees = TreeArrays.restored(stored, inputs, k, torch.float64 if precise else torch.float32)
+        if len(trees) % n_trees:
+            raise ValueError(f"{len(trees)} trees cannot be divided into forests of {n_trees}")
+        if not within(own, bound):
+            raise ValueError("the forests can exceed the bound of the ensemble")
+        if link == "logit" and k > 1:
+            raise ValueError("a logit link needs a single output")
+        atoms = cls(trees, offset, own, n_trees, link)
+        sound = bool(((trees.value >= 0) & (trees.value <= 1)).all()) and bool((atoms.prior > 0).all())
+        if link != "identity" and not sound:
+            raise ValueError("the means of the forests are not probabilities")
+        return atoms
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        return (
+            type(self),
+            self.n_trees,
+            self.link,
+            self.get_buffer("value").dtype,
+            *self.offset.tolist(),
+            *self.bound.tolist(),
+        )
+
+    def __len__(self) -> int:
+        return len(self.get_buffer("size")) // self.n_trees
+
+    @property
+    def prior(self) -> Tensor:
+        """The part of every probability that comes from the offset, ``(k,)``."""
+        return DOUBT * (torch.sigmoid(self.offset) if self.link == "logit" else torch.softmax(self.offset, 0))
+
+    def forward(self, X: Inputs) -> Tensor:
+        trees = self.trees
+        each = torch.full((len(trees), trees.outputs), 1 / self.n_trees, dtype=torch.float64, device=self.offset.device)
+        mean = sum_leaves(trees, X, each, torch.arange(len(trees)) // self.n_trees, len(self))
+        return (self._scores(mean) - self.offset).clamp(-self.bound, self.bound)
+
+    def _scores(self, mean: Tensor) -> Tensor:
+        """Scores of means of targets."""
+        if self.link == "identity":
+            return mean
+        p = (1 - DOUBT) * mean + self.prior
+        # beside a class of next to no weight the sum may round to 1, or beyond
+        return links.log_odds(p.clamp(max=1 - 2**-53)) if self.link == "logit" else links.centred_log(p)
+
+    def mix(self, X: Inputs, weights: Tensor) -> Tensor:
+        total = torch.zeros(len(X), len(self.bound), dtype=torch.float64, device=X.device)
+        # atom by atom: sums of several would be ordered by the number of rows
+        for weight, out in zip(weights, self(X), strict=True):
+            total += weight * out
+        return total
+
+    def select(self, index: Tensor) -> Self:
+        own = (index[:, None] * self.n_trees + torch.arange(self.n_trees, device=index.device)).flatten()
+        return type(self)(self.trees.select(own), self.offset, self.bound, self.n_trees, self.link)
+
+    @classmethod
+    def cat(cls, parts: Sequence[Self]) -> Self:
+        first = parts[0]
+        return cls(TreeArrays.cat([part.trees for part in parts]), first.offset, first.bound, first.n_trees, first.link)

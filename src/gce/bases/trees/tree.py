@@ -1,0 +1,293 @@
+"""Regression trees as atoms, grown on the quadratic model of an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gce._utils import parallel
+from gce._utils.codecs import Parts
+from gce._utils.params import Rules, check_parameters, count
+from gce._utils.params import within as between
+from gce._utils.random import RoundStreams
+from gce.bases.base import FitDefaults, Proposal
+from gce.bases.context import FitContext
+from gce.bases.objectives import Model, Objective
+from gce.bases.trees import Bins, TreeArrays
+from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
+from gce.bases.trees.binned import BinnedBasis
+from gce.preprocessing.sparse import Inputs
+
+Grown = tuple[NDArray[Any], ...]
+
+#: Hashes of rows, where all rows are trained on and none are needed.
+_UNNAMED = np.empty(0, np.uint64)
+#: Maximum depth of a symmetric tree, whose memory is allocated for all leaves at the start.
+_MOST_LEVELS = 16
+
+
+def grower() -> ModuleType:
+    """The compiled growers, imported on first use: numba takes a moment to load."""
+    return import_module("gce.bases.trees.grower")
+
+
+class Tree(BinnedBasis):
+    """Regression trees with few leaves, one tree per output.
+
+    A tree minimises the quadratic model of the objective, ``sum D g + g^2 H / 2`` with gradients ``D`` and Hessians
+    ``H``, best split first. Where only its direction counts, the leaves are then scaled until the largest reaches the
+    bound.
+
+    Parameters
+    ----------
+    max_leaf_nodes : int, default=31
+        Maximum number of leaves.
+    max_depth : int, default=64
+        Maximum depth.
+    min_samples_leaf : float, default=20
+        Minimum number of rows in a leaf.
+    l2_regularization : float, default=1.0
+        Rows without a gradient that are added to each leaf: small leaves are shrunk.
+    max_features : float, default=1.0
+        Fraction of the columns that a tree may split, drawn for each tree.
+    subsample : float, default=1.0
+        Fraction of the rows that an atom is trained on, drawn for each atom.
+    max_bins : int, default=256
+        Maximum number of bins per column.
+    learning_rate : float, default=0.1
+        Fraction of the full step that is taken, where the algorithm is "auto"; shorter steps allow more rounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gce import GCERegressor
+    >>> from gce.bases import Tree
+    >>> X = np.linspace(-1, 1, 200).reshape(-1, 1)
+    >>> y = np.sign(X[:, 0])
+    >>> model = GCERegressor(basis=Tree(max_leaf_nodes=4, learning_rate=0.3), max_iter=20, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    parameter_rules: ClassVar[Rules] = {
+        "l2_regularization": between(0, np.inf, "[)"),
+        "max_features": between(0, 1, "(]"),
+        "subsample": between(0, 1, "(]"),
+        "learning_rate": between(1e-6, 1),
+    }
+
+    def __init__(
+        self,
+        max_leaf_nodes: int = 31,
+        max_depth: int = 64,
+        min_samples_leaf: float = 20,
+        l2_regularization: float = 1.0,
+        max_features: float = 1.0,
+        subsample: float = 1.0,
+        max_bins: int = 256,
+        learning_rate: float = 0.1,
+    ) -> None:
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.learning_rate = learning_rate
+
+    @property
+    def fit_defaults(self) -> FitDefaults:
+        check_parameters(self)
+        return FitDefaults(
+            "boosting",
+            calls=round(50 / self.learning_rate),
+            patience=round(3 / self.learning_rate),
+            learning_rate=self.learning_rate,
+        )
+
+    def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
+        model, binned = objective.model, self.binned(X, context)
+        names = binned.names if self.subsample < 1 else _UNNAMED
+        gradient, hessian = (np.ascontiguousarray(t.cpu().numpy()) for t in (model.gradient, model.hessian))
+        leaf = np.empty((len(gradient), gradient.shape[2], binned.codes.shape[1]), np.int32)
+        jobs = []
+        for m, unit in enumerate((model.unit / self.subsample).tolist()):
+            key, columns = self._drawn(len(binned.codes), gradient.shape[2], rng, m)
+            rows = grower().chosen(hessian[m], names, key, self.subsample)
+            # rows are counted by their share of H, and a row without a gradient has the average Hessian
+            given = binned.codes, rows, gradient[m], hessian[m]
+            limits = binned.bins.widths, self.min_samples_leaf * unit, self.l2_regularization * unit
+            jobs += [partial(self._grow, *given, j, own, *limits, leaf[m, j]) for j, own in enumerate(columns)]
+        worth = 1 + gradient.size * len(binned.codes) // grower().WORTH_A_THREAD
+        with parallel.workers(min(parallel.threads(), len(jobs), worth)) as run:
+            return self._atoms(objective, model, binned.bins, run(jobs), leaf)
+
+    def _drawn(self, d: int, outputs: int, rng: RoundStreams, m: int) -> tuple[np.uint64, list[NDArray[np.int64]]]:
+        """The key of the row subsample, and the columns that the tree of each output may split."""
+        count = min(d, max(1, round(self.max_features * d)))
+        if count == d and self.subsample == 1:
+            return np.uint64(0), [np.arange(d)] * outputs
+        drawn = torch.randint(2**62, (1 + outputs * d,), generator=rng.members[m]).numpy()
+        lowest = np.argsort(drawn[1:].reshape(outputs, d), axis=1)[:, :count]
+        return np.uint64(drawn[0]), list(np.sort(lowest, 1))
+
+    def _grow(self, *what: Any) -> Grown:
+        """One tree: feature, cut, left, value."""
+        return grower().grow(*what, self.max_leaf_nodes, self.max_depth)
+
+    def _atoms(
+        self, objective: Objective, model: Model, bins: Bins, trees: list[Grown], leaf: NDArray[np.int32]
+    ) -> Proposal:
+        """One atom of ``k`` trees per member, in units of the bound, with its outputs."""
+        members, k, rows = leaf.shape
+        bound, sizes = objective.bound.cpu().numpy(), np.array([len(tree[0]) for tree in trees])
+        feature, cut, left, value = map(np.concatenate, zip(*trees, strict=True))
+        # a leaf whose rows have neither a gradient nor a Hessian (0 / 0) is 0
+        np.nan_to_num(value, copy=False)
+        value /= np.repeat(np.tile(bound, members), sizes)
+        ends, length = np.cumsum(sizes), np.ones(members)
+        if model.free:
+            # one step serves all outputs of an atom: the farthest leaf of all reaches its bound
+            farthest = np.maximum.reduceat(np.abs(value), (ends - sizes)[::k])
+            length = np.where(farthest > 0, farthest, 1.0)
+        value = np.clip(value / np.repeat(length, sizes.reshape(members, k).sum(1)), -1, 1)
+        outputs = np.empty((members, rows, k))
+        for i, own in enumerate(np.split(value, ends[:-1])):
+            np.take(bound[i % k] * own, leaf[i // k, i % k], out=outputs[i // k, :, i % k], mode="clip")
+        parts = sizes, feature, bins.thresholds(feature, cut, left > 0), left, value[:, None]
+        device = objective.bound.device
+        atoms = TreeAtoms(TreeArrays(*map(torch.from_numpy, parts)), objective.bound.cpu()).to(device)
+        step_length = torch.from_numpy(length).to(device) if model.free else None
+        return Proposal(atoms, torch.from_numpy(outputs).to(device), step_length)
+
+
+class SymmetricTree(Tree):
+    """Oblivious trees, with one split for all nodes of a level: a strong regulariser, which suits few rows.
+
+    Parameters
+    ----------
+    max_depth : int, default=5
+        Number of levels; a tree has ``2 ** max_depth`` leaves.
+    min_samples_leaf, l2_regularization, max_features, subsample, max_bins, learning_rate
+        As in :class:`Tree`.
+
+    Examples
+    --------
+    >>> from gce.bases import SymmetricTree
+    >>> SymmetricTree(max_depth=3).max_leaf_nodes
+    8
+    """
+
+    parameter_rules: ClassVar[Rules] = {"max_depth": count(1, _MOST_LEVELS)}
+
+    def __init__(
+        self,
+        max_depth: int = 5,
+        min_samples_leaf: float = 1,
+        l2_regularization: float = 3.0,
+        max_features: float = 1.0,
+        subsample: float = 1.0,
+        max_bins: int = 128,
+        learning_rate: float = 0.1,
+    ) -> None:
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
+        self.max_features = max_features
+        self.subsample = subsample
+        self.max_bins = max_bins
+        self.learning_rate = learning_rate
+
+    @property
+    def max_leaf_nodes(self) -> int:  # type: ignore[override]
+        """Two to the power of ``max_depth``."""
+        return 2**self.max_depth
+
+    def _grow(self, *what: Any) -> Grown:
+        return grower().grow_level(*what, self.max_depth)
+
+
+class TreeAtoms(TreeAtomsBase):
+    """Frozen trees: an atom is ``k`` trees, one per output, with leaves in units of the bound.
+
+    Parameters
+    ----------
+    trees : TreeArrays
+        Leaves have one value each, in [-1, 1].
+    bound : Tensor of shape (k,)
+
+    Examples
+    --------
+    A stump that splits the first column at 0:
+
+    >>> import torch
+    >>> from gce.bases import TreeAtoms
+    >>> from gce.bases.trees import TreeArrays
+    >>> trees = TreeArrays(
+    ...     size=torch.tensor([3]),
+    ...     feature=torch.tensor([0, 0, 0], dtype=torch.int32),
+    ...     threshold=torch.zeros(3, dtype=torch.float64),
+    ...     left=torch.tensor([1, 0, 0], dtype=torch.int32),
+    ...     value=torch.tensor([[0.0], [-1.0], [0.5]], dtype=torch.float64),
+    ... )
+    >>> atoms = TreeAtoms(trees, bound=torch.tensor([2.0], dtype=torch.float64))
+    >>> atoms(torch.tensor([[-3.0], [3.0]], dtype=torch.float64)).tolist()
+    [[[-2.0], [1.0]]]
+    """
+
+    @property
+    def unstorable_name(self) -> str | None:
+        return None if type(self) is TreeAtoms else super().unstorable_name
+
+    def stored(self) -> Parts:
+        parts = Parts({}, {"bound": self.bound})
+        parts.add("grove", self.trees.stored())
+        return parts
+
+    @classmethod
+    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> TreeAtoms:
+        trees = TreeArrays.restored(parts.within("grove"), inputs, 1, torch.float64)
+        own = parts.finite("bound", len(bound))
+        if len(trees) % len(bound):
+            raise ValueError(f"{len(trees)} trees cannot be divided among {len(bound)} outputs")
+        if not within(own, bound) or trees.value.abs().max() > 1:
+            raise ValueError("the trees can exceed the bound of the ensemble")
+        return cls(trees, own)
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        return type(self), *self.bound.tolist()
+
+    def __len__(self) -> int:
+        return len(self.get_buffer("size")) // len(self.bound)
+
+    def forward(self, X: Inputs) -> Tensor:
+        each = self.bound.repeat(len(self))[:, None]
+        outs = sum_leaves(self.trees, X, each, torch.arange(len(each)), len(each))
+        return outs.view(len(self), len(self.bound), len(X)).transpose(1, 2)
+
+    def mix(self, X: Inputs, weights: Tensor) -> Tensor:
+        k = len(self.bound)
+        each = (weights * self.bound).expand(len(self), k).reshape(-1, 1)
+        return sum_leaves(self.trees, X, each, torch.arange(len(each)) % k, k)[..., 0].T
+
+    def select(self, index: Tensor) -> Self:
+        k = len(self.bound)
+        own = (index[:, None] * k + torch.arange(k, device=index.device)).flatten()
+        return type(self)(self.trees.select(own), self.bound)
+
+    @classmethod
+    def cat(cls, parts: Sequence[Self]) -> Self:
+        return cls(TreeArrays.cat([part.trees for part in parts]), parts[0].bound)
+
+    def scaled(self, factor: float) -> Self:
+        return type(self)(self.trees, factor * self.bound)

@@ -1,0 +1,125 @@
+"""Models fitted and scored on the same rows, with their times, and the results as a table."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from rich.box import ROUNDED
+from rich.table import Table
+
+from gce.cli import figures
+from gce.cli.failures import sentence
+from gce.cli.peers import Peer, encode
+from gce.cli.rows import Rows
+from gce.cli.tasks import Task, new_model, values
+
+
+@dataclass(frozen=True)
+class Result:
+    """A model's metrics and seconds, or why it failed."""
+
+    model: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    fit_seconds: float = np.nan
+    predict_seconds: float = np.nan
+    failed: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, the metrics among them."""
+        seconds = {"fit_seconds": self.fit_seconds, "predict_seconds": self.predict_seconds}
+        return {"model": self.model, "failed": self.failed, **self.metrics, **seconds}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows of a comparison.
+
+    Parameters
+    ----------
+    task : Task
+    train, test : Rows
+    categorical : sequence of str
+        Columns of numbers that are categories.
+    seed : int
+    """
+
+    task: Task
+    train: Rows
+    test: Rows
+    categorical: Sequence[str]
+    seed: int
+
+    def fit_gce(self, **options: Any) -> Result:
+        """Fit and score GCE; errors are raised, since they concern the data."""
+        model = new_model(self.task, self.categorical).set_params(random_state=self.seed, **options)
+        return self._score("GCE", model, self.train.X, self.test.X, values(self.train.y, self.task))
+
+    def fit_peer(self, peer: Peer) -> Result:
+        """Fit and score a peer; an error becomes its result."""
+        try:
+            data = encode(self.train.X, self.test.X, self.categorical)
+            y = values(self.train.y, self.task)
+            if self.task is Task.classification:
+                y = np.unique(y, return_inverse=True)[1]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = peer.make(self.task, data, self.seed)
+                return self._score(peer.name, model, data.X, data.X_test, y, **peer.fit_params(data))
+        except Exception as error:
+            return Result(peer.name, failed=sentence(error))
+
+    def _score(self, name: str, model: Any, X: Any, X_test: Any, y: Any, **fit_params: Any) -> Result:
+        start = time.perf_counter()
+        model.fit(X, y, **fit_params)
+        fitted = time.perf_counter()
+        predicted = model.predict_proba(X_test) if self.task is Task.classification else model.predict(X_test)
+        seconds = (fitted - start, time.perf_counter() - fitted)
+        y_test = values(self.test.y, self.task)
+        if self.task is Task.classification:
+            classes = np.unique(values(self.train.y, self.task))
+            return Result(name, figures.of_classes(y_test, predicted, classes), *seconds)
+        return Result(name, figures.of_numbers(y_test, predicted), *seconds)
+
+
+def failures(results: Sequence[Result]) -> list[str]:
+    """One sentence for each model that failed."""
+    return [f"{result.model} failed: {result.failed}" for result in results if result.failed is not None]
+
+
+def cells(task: Task, results: Sequence[Result], bold: str) -> list[list[str]]:
+    """Results as a table, its head first, the best of each metric within ``bold``, such as ``"**{}**"``."""
+    metrics = figures.known(task)
+    best = {m.key: min(r.metrics[m.key] for r in results if r.failed is None) for m in metrics}
+    lines = [["model", *(m.title for m in metrics), "fit s", "predict s"]]
+    for r in results:
+        if r.failed is not None:
+            lines.append([r.model, *("failed" for _ in metrics), "", ""])
+            continue
+        shown = [(m(r.metrics[m.key]), r.metrics[m.key] <= best[m.key]) for m in metrics]
+        texts = [bold.format(text) if is_best else text for text, is_best in shown]
+        lines.append([r.model, *texts, f"{r.fit_seconds:.2f}", f"{r.predict_seconds:.2f}"])
+    return lines
+
+
+def terminal_table(task: Task, results: Sequence[Result]) -> Table:
+    """Results as a table of rich."""
+    head, *body = cells(task, results, "[bold]{}[/bold]")
+    table = Table(box=ROUNDED)
+    for title in head:
+        table.add_column(title, justify="left" if title == "model" else "right")
+    for line in body:
+        table.add_row(*line)
+    return table
+
+
+def markdown_table(task: Task, results: Sequence[Result]) -> str:
+    """Results as Markdown, followed by the failures."""
+    head, *body = cells(task, results, "**{}**")
+    rule = ["---", *("---:" for _ in head[1:])]
+    lines = ["| " + " | ".join(line) + " |" for line in (head, rule, *body)]
+    return "\n".join([*lines, *(f"\n{line}" for line in failures(results))])

@@ -1,0 +1,219 @@
+"""What all convex models share: the fitted attributes, raw predictions, files and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from pathlib import Path
+from typing import IO, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from gce._utils.devices import as_numpy
+from gce._utils.parallel import limited
+from gce._utils.params import (
+    AUTO,
+    FINITE,
+    JOBS,
+    NONE,
+    SCORING,
+    SEED,
+    Rule,
+    Rules,
+    among,
+    instance,
+    within,
+)
+from gce.estimators._objects import check_owners
+from gce.estimators._validation import read_table
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.losses import Loss
+from gce.preprocessing import Frame, Table
+from gce.preprocessing.sparse import Inputs, Matrix
+from gce.training.result import FitResult
+from gce.training.scores import encode_rows, raw_scores
+from gce.training.sklearn_callbacks import CALLBACK_SUPPORT
+
+Array = NDArray[np.float64]
+
+
+class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
+    """A convex combination of models around an offset, whatever is predicted and however it is learned."""
+
+    #: Rules of parameters that all models have; columns and splits are checked where the rows are known.
+    parameter_rules: ClassVar[Rules] = {
+        "loss": instance("a name or a Loss object", str, Loss),
+        "offset": AUTO | FINITE,
+        "scale": among("auto", "each", "common", "robust"),
+        "clip": Rule(within(0, np.inf, "(]").accepts, "positive") | NONE,
+        "validation_fraction": within(0, 1, "()") | NONE,
+        "scoring": SCORING,
+        "device": instance("the name of a torch device", str, torch.device),
+        "n_jobs": JOBS,
+        "random_state": SEED,
+    }
+
+    _result: FitResult
+    n_jobs: int | None
+    monotonic_cst: Mapping[str, int] | ArrayLike | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_result" in vars(self)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of an object, such as ``basis__hidden``, where the object itself was given."""
+        check_owners(self, params)
+        super().set_params(**params)
+        return self
+
+    # Fitted attributes.
+
+    @property
+    def result_(self) -> FitResult:
+        """The result of the fit, which all other fitted attributes are part of."""
+        check_is_fitted(self)
+        return self._result
+
+    @property
+    def ensemble_(self) -> ConvexEnsemble:
+        """The frozen atoms and their weights."""
+        return self.result_.ensemble
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        """One dict per round or epoch; an edited model has none."""
+        if self.result_.edited:
+            raise AttributeError("an edited model has no history_: use the model that was edited")
+        return self.result_.history
+
+    @property
+    def n_iter_(self) -> int:
+        """How many rounds or epochs were run."""
+        return len(self.history_)
+
+    @property
+    def n_samples_fit_(self) -> int:
+        """Rows of positive sample weight, those given as ``X_val`` left out."""
+        return self.result_.n_samples
+
+    @property
+    def offset_(self) -> Array:
+        """The centre of the hull, ``(k,)``."""
+        return self.result_.offset
+
+    @property
+    def bound_(self) -> Array:
+        """Half the width of the hull, ``(k,)``."""
+        return self.result_.bound
+
+    @property
+    def loss_(self) -> Loss:
+        """The loss."""
+        return self.result_.loss
+
+    @property
+    def table_(self) -> Table:
+        """How columns are encoded: names, kinds, categories, missing values, scaling."""
+        return self.result_.table
+
+    # Predictions.
+
+    def raw_predict(self, X: Any) -> Tensor:
+        """Raw scores before the inverse link, ``(n, k)``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        Tensor of shape (n, k)
+            Within ``offset_ +- bound_``.
+        """
+        pred = self.raw_predict_coded(self.code_rows(X))
+        for model in self.result_.external:
+            if model.weight > 0:
+                pred += model.weight * model(as_numpy(X))
+        return pred
+
+    def raw_predict_coded(self, X: Matrix) -> Tensor:
+        """Raw scores ``(n, k)`` of coded rows, without those of external models."""
+        with torch.no_grad(), limited(self.n_jobs):
+            return raw_scores(self.result_, X)
+
+    def read_rows(self, X: Any) -> Frame:
+        """Rows column by column, validated to be like those of the fit."""
+        check_is_fitted(self)
+        return read_table(self, X)
+
+    def code_rows(self, X: Any) -> Matrix:
+        """Rows with categories as codes, before columns are scaled."""
+        return self.result_.table.encode(self.read_rows(X))
+
+    def encode_rows(self, X: Any) -> Inputs:
+        """Rows ``(n, d')`` as atoms see them: columns scaled, categories and missing values as indicators."""
+        return encode_rows(self.result_, self.code_rows(X))
+
+    def _with(self, result: FitResult) -> Self:
+        """The same estimator with another result."""
+        other = copy(self)
+        other._result = result
+        return other
+
+    # Files and pages.
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file, which :func:`gce.load` reads; never pickle.
+
+        Parameters
+        ----------
+        path : str or Path
+            Usually ends in ``.safetensors``. An existing file is replaced only once the new one is complete.
+        """
+        # the table of classes is made of subclasses of this one
+        from gce.estimators.loading import ESTIMATORS
+        from gce.io.models import save
+
+        save(self, path, ESTIMATORS)
+
+    def to_onnx(self, path: str | Path | IO[bytes]) -> None:
+        """Write the model as one ONNX graph: encoder, ensemble and inverse link.
+
+        Inputs and outputs are described in docs/onnx.md. Needs ``pip install "greedy-convex-ensemble[onnx]"``.
+
+        Parameters
+        ----------
+        path : path or file
+            A path is written completely or not at all; a binary file must be open for writing.
+        """
+        # half a second of imports that nothing else needs
+        from gce.io.onnx import to_onnx
+
+        to_onnx(type(self).__name__, self.result_, path)
+
+    def report(self, path: str | Path, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
+        """Write an HTML page about this model and its predictions for given rows.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; its folder must exist.
+        X : array-like or data frame of shape (n, d)
+            Rows that the model has not seen.
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+            Samples with zero weight are ignored.
+        """
+        from gce.inspection.report import write
+
+        write(self, path, X, y, sample_weight)

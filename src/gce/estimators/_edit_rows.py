@@ -1,0 +1,121 @@
+"""Rows that are given again to edit a fitted model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from torch import Tensor
+
+from gce._utils.devices import as_numpy
+from gce.estimators._validation import FitInput, build_problem, read_rows, read_samples, split_rows
+from gce.inspection.editing import EditData
+from gce.losses import Squared
+from gce.preprocessing.sample_weights import check_sample_weight
+from gce.preprocessing.sparse import Matrix
+from gce.preprocessing.splits import Members, effective_count, training_rows_first
+from gce.training.external_models import ExternalModel
+from gce.training.problem import Problem
+from gce.training.result import FitResult
+from gce.training.targets import ClassTarget, Target
+
+Array = NDArray[np.float64]
+
+
+def edit_data(model: Any, result: FitResult, given: FitInput) -> EditData:
+    """Rows to find weights on: those of the fit given again, or any where all weights are one simplex."""
+    if result.one_simplex:
+        return _any_rows(model, result, given)
+    return _rows_of_the_fit(model, result, given)
+
+
+def imitation_data(model: Any, result: FitResult, given: FitInput) -> EditData:
+    """Rows on which an ensemble is to imitate the model: its raw scores take the place of targets."""
+    if given.groups is not None or given.X_val is not None:
+        raise ValueError("a model that imitates another holds out no rows: leave out groups, X_val and y_val")
+    X, scores = model.code_rows(given.X), model.raw_predict(given.X).cpu().numpy()
+    weight = check_sample_weight(given.sample_weight, X)
+    _check_any(weight)
+    problem, members, order = _one_member(model, result, X, scores, weight, np.zeros_like(weight))
+    external = _external(result, given, order)
+    return EditData(replace(problem, loss=Squared()), members.held_out_total, external, _target(model, result))
+
+
+def _rows_of_the_fit(model: Any, result: FitResult, given: FitInput) -> EditData:
+    """The problem of the fit, from the same rows."""
+    rows, schema, target = read_rows(model, given, result)
+    if len(rows.target) != result.n_samples:
+        raise ValueError(
+            f"the model was fitted to {result.n_samples} rows of positive weight, but {len(rows.target)} are given: "
+            "give the rows of the fit, or use reweight for others"
+        )
+    members, X, y = split_rows(model, given, rows, schema, target, result.seed)
+    # files of older formats do not say what members held out
+    known = members.names if result.folds is None else result.folds
+    if members.names != known or len(known) != result.ensemble.members:
+        raise ValueError(
+            "these are not the rows of the fit in their order, or cv splits them in another way: give the same rows "
+            "and cv, or use reweight for others"
+        )
+    given_index = np.concatenate([rows.row_index, np.arange(rows.n_given, rows.n_given + len(X) - len(rows.row_index))])
+    problem = _problem(model, result, X, y, members)
+    order = torch.from_numpy(given_index[training_rows_first(members.train)])
+    return EditData(problem, members.held_out_total, _external(result, given, order), _target(model, result))
+
+
+def _any_rows(model: Any, result: FitResult, given: FitInput) -> EditData:
+    """Given rows, on which one simplex finds its weights and predictions are calibrated."""
+    if given.groups is not None or given.X_val is not None:
+        raise ValueError("a reweighted model holds out no rows: leave out groups, X_val and y_val")
+    target = _target(model, result)
+    X, y, weight = read_samples(model, result.table.schema, target, given.X, given.y, given.sample_weight)
+    if y.shape[1] != len(result.offset):
+        raise ValueError(f"y has {y.shape[1]} target(s), but the model was fitted to {len(result.offset)}")
+    _check_any(weight)
+    problem, members, order = _one_member(model, result, X, y, weight, weight)
+    return EditData(problem, members.held_out_total, _external(result, given, order), target)
+
+
+def _one_member(
+    model: Any, result: FitResult, X: Matrix, y: Array, weight: Array, held_out: Array
+) -> tuple[Problem, Members, Tensor]:
+    """Coded rows as those of one member, and the index of each of them."""
+    total = weight.sum()
+    members = Members(
+        (weight / total)[None],
+        (held_out / total)[None],
+        (0,),
+        held_out.sum(keepdims=True),
+        np.array([effective_count(weight)]),
+    )
+    return _problem(model, result, X, y, members), members, torch.from_numpy(training_rows_first(members.train))
+
+
+def _problem(model: Any, result: FitResult, X: Matrix, y: Array, members: Members) -> Problem:
+    return build_problem(model.device, result.table, result.loss, X, y, members, result.offset, result.bound)
+
+
+def _external(result: FitResult, given: FitInput, order: Tensor) -> dict[str, Tensor]:
+    return {model.name: _predictions(model, given)[order] for model in result.external}
+
+
+def _predictions(model: ExternalModel, given: FitInput) -> Tensor:
+    """Predictions for all rows given, those for validation last."""
+    return torch.cat([model(as_numpy(X)) for X in (given.X, given.X_val) if X is not None])
+
+
+def _target(model: Any, result: FitResult) -> Target:
+    """The task with the parameters that the estimator has now."""
+    if not is_classifier(model):
+        return result.target
+    assert result.target.classes is not None
+    return ClassTarget(result.target.classes, model.class_weight, model.temperature)
+
+
+def _check_any(weight: Array) -> None:
+    if not weight.any():
+        raise ValueError("all sample weights are zero: there is no row to find weights on")

@@ -1,0 +1,307 @@
+"""Fitted ensembles whose atoms can be removed, added, pruned, reweighted and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
+
+from gce._utils.parallel import limited, torch_threads
+from gce.estimators._base import Array, ConvexModel
+from gce.estimators._edit_rows import edit_data, imitation_data
+from gce.estimators._validation import FitInput
+from gce.inspection import editing
+from gce.inspection.editing.naming import check_new
+from gce.inspection.editing.pruning import check_goal
+from gce.inspection.explanation import Explanation, PruningPath
+from gce.losses import Loss
+from gce.training.external_models import ExternalModel
+from gce.training.predictions import PredictedValues, RawScores, ResponseMethod
+
+if TYPE_CHECKING:
+    from gce.theory import BoundReport
+
+
+class EditableEnsemble(ConvexModel):
+    """A fitted ensemble that can be edited; every edit returns a new model, and leaves this one as it is.
+
+    Atoms are named by member and index: ``"2:7"`` was made for member 2 in round 7 (or is the seventh of those trained
+    at once), ``"2:0"`` is the zero function around the offset, which can have any weight and cannot be removed.
+
+    A model keeps no rows: they are given again. Each member finds its weights on its training rows, as fully corrective
+    algorithms do (held-out rows are few, and measured worse: benchmarks/results/surgery.md); beside a forest, which
+    interpolates those, on the rows that it held out. Predictions are calibrated by the rows it held out, as in a fit.
+    An edited model has no rounds and no history.
+    """
+
+    device: Any
+
+    @property
+    def atom_names_(self) -> list[str]:
+        """The names of atoms and external models, in the order of ``weights_``."""
+        return editing.atom_names(self.result_)
+
+    @property
+    def weights_(self) -> Array:
+        """Weights of atoms and external models, in the order of ``atom_names_``: an array of shape ``(P,)``.
+
+        Of shape ``(P, k)`` where each of k outputs has its own weights.
+        """
+        result = self.result_
+        weights = result.ensemble.weights.cpu().numpy().copy()
+        return weights if weights.ndim == 2 else np.append(weights, [model.weight for model in result.external])
+
+    @property
+    def gap_(self) -> float:
+        """After an edit: an upper bound on how far the mean loss is from the least possible."""
+        gap = self.result_.gap
+        if gap is None:
+            raise AttributeError("gap_ is known after an edit, such as reweight(X, y)")
+        return gap
+
+    # Edits.
+
+    def remove(
+        self,
+        names: str | Iterable[str],
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **validation: Any,
+    ) -> Self:
+        """Remove atoms or external models; the weights of all others are re-optimised.
+
+        Parameters
+        ----------
+        names : str or list of str
+            Of ``atom_names_``.
+        X, y, sample_weight, groups
+            The rows of the fit, as they were given to it.
+        **validation
+            ``X_val``, ``y_val`` and ``sample_weight_val``, where the fit had them.
+
+        Returns
+        -------
+        estimator
+            A new one, with ``gap_``: the mean loss of its members, each on its own rows, is that close to the least.
+        """
+        result = self.result_
+        removed = editing.check_removable(result, names)
+        with self._computing():
+            data = edit_data(self, result, FitInput(X, y, sample_weight, groups, **validation))
+            return self._with(editing.remove(result, removed, data))
+
+    def add(
+        self,
+        name: str,
+        model: Any,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **validation: Any,
+    ) -> Self:
+        """Add a fitted model of any library to the atoms; all weights are re-optimised.
+
+        Its predictions (of a classifier: logarithms of ``predict_proba``, or ``decision_function``) are clipped to
+        ``offset_ +- bound_``, so that the bound holds as before. At weight 0 it is never called.
+
+        Parameters
+        ----------
+        name : str
+        model : fitted model
+            Predicts from the same ``X``. A model that was fitted on these very rows looks better on them than it is,
+            and gets too much weight: fit it on others, or give rows that it has not seen to ``reweight`` afterwards.
+        X, y, sample_weight, groups, **validation
+            As in ``remove``.
+
+        Returns
+        -------
+        estimator
+            A new one. ``save`` and ``to_onnx`` refuse external models, joblib keeps them.
+        """
+        result = self.result_
+        check_new(name, self.atom_names_)
+        if self.monotonic_cst is not None:
+            raise ValueError(
+                f"monotonic_cst={self.monotonic_cst!r} would no longer hold with an external model: leave it out"
+            )
+        if not is_classifier(self) and type(result.loss).predict is not Loss.predict:
+            raise ValueError(
+                f"raw scores of loss={result.loss!r} are not on the scale of the predictions of {name!r}: combine both "
+                "by a ConvexStackingRegressor"
+            )
+        weights = np.zeros(len(editing.simplices(result)))
+        external = ExternalModel(name, model, self._response(), result.ensemble.offset, result.ensemble.bound, weights)
+        extended = editing.add(result, external)
+        with self._computing():
+            data = edit_data(self, extended, FitInput(X, y, sample_weight, groups, **validation))
+            return self._with(editing.reoptimize(extended, data))
+
+    def prune(
+        self,
+        k: int | None = None,
+        *,
+        X: Any,
+        y: Any = None,
+        tol: float | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **validation: Any,
+    ) -> Self:
+        """A smaller ensemble; ``pruning_path`` shows what each size costs.
+
+        Atoms are removed one by one, the least useful first, and the remaining weights are re-optimised; of more than
+        64 atoms several go at a time. Members shrink side by side; one that has no atom left is the offset. For one
+        or two atoms per member, on large data, ``reweight(X, y).prune(k, X=X, y=y)`` measured better: there the atoms
+        of all members share one simplex.
+
+        Without ``y`` the smaller ensemble imitates this one: atoms of all members share one simplex, and the loss is
+        the mean squared distance from the raw scores of the whole. Of the default model's thousands of trees a few
+        hundred predict the same at several times the speed, best by ``prune(tol=0, X=X, y=y).prune(k, X=X)``: weights
+        re-optimised first, then imitated (benchmarks/results/pruned.md).
+
+        Parameters
+        ----------
+        k : int, optional
+            Maximum number of atoms and external models in all members together.
+        X, y, sample_weight, groups, **validation
+            As in ``remove``. Without ``y`` any rows like those of the fit will do; the calibration stays as it is.
+        tol : float, optional
+            Instead of ``k``: the relative increase of the loss that is accepted. 0.01 gives the smallest ensemble on
+            the path whose loss is at most 1 % above the least. Needs ``y``.
+
+        Returns
+        -------
+        estimator
+            A new one, with ``gap_``.
+        """
+        check_goal(k, tol)
+        if y is None and tol is not None:
+            raise ValueError(f"tol={tol!r} compares losses, which need targets: give y too, or a size k")
+        with self._computing():
+            result, data = self._pruning_data(FitInput(X, y, sample_weight, groups, **validation))
+            return self._with(editing.prune(result, data, k, tol))
+
+    def pruning_path(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **validation: Any,
+    ) -> PruningPath:
+        """The loss at each size that ``prune`` can choose, from all atoms in use down to one.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups, **validation
+            As in ``prune``.
+
+        Returns
+        -------
+        PruningPath
+        """
+        with self._computing():
+            result, data = self._pruning_data(FitInput(X, y, sample_weight, groups, **validation))
+            return PruningPath(editing.pruning_steps(result, data))
+
+    def reweight(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """The same atoms and external models with the best weights for other rows; nothing is trained.
+
+        All of them share one simplex, so that the certificate is for the ensemble itself. From then on an edit uses
+        whatever rows it is given, and calibrates predictions by the same.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        estimator
+            A new one, with ``gap_``: its mean loss on these rows is that close to the least of all weights.
+        """
+        result = editing.as_one_simplex(self.result_)
+        with self._computing():
+            data = edit_data(self, result, FitInput(X, y, sample_weight))
+            return self._with(editing.reoptimize(result, data))
+
+    # Explanations.
+
+    def explain(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **validation: Any,
+    ) -> Explanation:
+        """Why atoms have the weights they have: one row per atom, on the rows of its member.
+
+        The weights of a fit are not the best ones, and its gap shows how far they may be from them; those of an edit
+        are.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups, **validation
+            As in ``remove``.
+
+        Returns
+        -------
+        Explanation
+        """
+        result = self.result_
+        with self._computing():
+            data = edit_data(self, result, FitInput(X, y, sample_weight, groups, **validation))
+            return editing.explain_weights(result, data)
+
+    def bound_report(self, X: Any, y: Any, delta: float = 0.05, **given: Any) -> BoundReport:
+        """What learning theory says about the risk on new rows, and why it is no certificate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows the model was fitted on.
+        y : array-like of shape (n,)
+        delta : float, default=0.05
+            Each bound holds with probability ``1 - delta``.
+        **given
+            ``X_held_out``, ``y_held_out``, ``draws``, ``oracle``, ``D``, ``random_state``: see
+            :func:`gce.theory.bound_report`.
+
+        Returns
+        -------
+        BoundReport
+            An object that renders itself, as text and in notebooks.
+        """
+        # theory is not needed to fit or predict
+        from gce.theory import bound_report
+
+        return bound_report(self, X, y, delta, **given)
+
+    def _pruning_data(self, given: FitInput) -> tuple[Any, Any]:
+        if given.y is not None:
+            return self.result_, edit_data(self, self.result_, given)
+        result = editing.as_one_simplex(self.result_)
+        return result, imitation_data(self, result, given)
+
+    def _response(self) -> ResponseMethod:
+        """Which predictions of external models are used."""
+        result = self.result_
+        return (
+            PredictedValues(len(result.offset)) if result.target.classes is None else RawScores(result.target.classes)
+        )
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        with torch.no_grad(), torch_threads(self.n_jobs), limited(self.n_jobs):
+            yield

@@ -1,0 +1,139 @@
+"""The circumstances of one fit: parameters checked, clock started, checkpoint opened, threads limited."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from numbers import Real
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+from gce._utils.devices import find_device
+from gce._utils.parallel import alone, limited, torch_threads
+from gce._utils.params import check_parameters, short_repr
+from gce._utils.random import draw_seed
+from gce._utils.warn import warn_user
+from gce.estimators._validation import FitInput
+from gce.io.checkpoints import Checkpoint, opened
+from gce.training.callbacks import Callback, TimeLimit
+from gce.training.progress import shows_progress_bar
+from gce.training.result import FitResult
+from gce.training.sklearn_callbacks import FitTask
+
+
+class FitSession:
+    """A context manager around a fit: what is opened on entering is closed at the end, also after an error.
+
+    Parameters
+    ----------
+    model : estimator
+        Its parameters are checked on entering.
+    given : FitInput
+    clock : TimeLimit, optional
+        Started before any data is read.
+    checkpoint : str or Path, optional
+        A folder in which rounds are kept.
+
+    Attributes
+    ----------
+    clock : TimeLimit or None
+    store : Checkpoint or None
+        The checkpoint, opened.
+    previous : FitResult or None
+        The fit that a warm start continues; a checkpoint takes its place.
+    seed : int
+    task : FitTask
+        The fit as scikit-learn's callbacks see it.
+    callbacks : list of callables
+        The user's.
+    """
+
+    store: Checkpoint | None
+    previous: FitResult | None
+    seed: int
+    callbacks: list[Callback]
+
+    def __init__(
+        self,
+        model: Any,
+        given: FitInput,
+        *,
+        clock: TimeLimit | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        self._model, self._checkpoint, self._stack = model, checkpoint, ExitStack()
+        self.clock = clock
+        self.task = FitTask(model, given.X, given.y, given.sample_weight)
+
+    def __enter__(self) -> Self:
+        model = self._model
+        check_parameters(model)
+        # models that are trained all at once have no verbose, callbacks and warm_start
+        given = vars(model)
+        # a progress bar that cannot be drawn is refused before any work is done
+        shows_progress_bar(given.get("verbose"))
+        self.callbacks = _check_callbacks(given.get("callbacks"))
+        with ExitStack() as stack:
+            self.store = None if self._checkpoint is None else stack.enter_context(opened(self._checkpoint))
+            self.previous = None if self.store is not None else _previous(given)
+            find_device(model.device)
+            self.seed = self._seed()
+            stack.enter_context(torch.no_grad())
+            stack.enter_context(torch_threads(model.n_jobs))
+            stack.enter_context(limited(model.n_jobs))
+            if self.clock is not None:
+                # threads that wait for each other take far longer where others want the processor too
+                stack.enter_context(alone())
+            self._stack = stack.pop_all()
+        return self
+
+    def _seed(self) -> int:
+        if self.previous is not None:
+            return self.previous.seed
+        if self.store is not None and self.store.seed is not None and self._model.random_state is None:
+            return self.store.seed
+        return draw_seed(self._model.random_state)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        if error is None:
+            self.task.end()
+            if self.clock is not None and self.clock.message:
+                warn_user(self.clock.message, ConvergenceWarning)
+
+
+def start_clock(seconds: float | None) -> TimeLimit | None:
+    """A time limit that starts now.
+
+    Parameters
+    ----------
+    seconds : float or None
+        An invalid value gives no limit here; :class:`FitSession` refuses it.
+
+    Returns
+    -------
+    TimeLimit or None
+    """
+    return TimeLimit(float(seconds)) if isinstance(seconds, Real) else None
+
+
+def _previous(given: dict[str, Any]) -> FitResult | None:
+    """The result that a warm start continues."""
+    result: FitResult | None = given.get("_result")
+    if result is None or not given.get("warm_start"):
+        return None
+    if result.edited:
+        raise ValueError("an edited model has no rounds to continue from: set warm_start=False and fit again")
+    return result
+
+
+def _check_callbacks(given: Any) -> list[Callback]:
+    callbacks = [] if given is None else list(given)
+    if not all(map(callable, callbacks)):
+        raise ValueError(f"callbacks must be a list of callables, got {short_repr(callbacks)}")
+    return callbacks

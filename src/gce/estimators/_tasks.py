@@ -1,0 +1,163 @@
+"""The two tasks: how raw scores become predictions of numbers or of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from torch import Tensor
+
+from gce._utils.params import AUTO, NONE, POSITIVE, Rules, among, instance, within
+from gce.estimators._base import Array, ConvexModel
+from gce.training.calibration import residual_range
+from gce.training.scoring import class_codes, decision_values
+
+
+class Regression(RegressorMixin, ConvexModel):
+    """Predicts numbers, one target or several."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    @property
+    def residuals_(self) -> Array:
+        """Sorted residuals of held-out rows, ``(r, k)``, for prediction intervals."""
+        return self.result_.calibration.residuals
+
+    def predict(self, X: Any) -> Array:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,) or (n, k), as ``y`` was given
+        """
+        return self.predict_from_raw(self.raw_predict(X))
+
+    def predict_from_raw(self, pred: Tensor) -> Array:
+        """Predictions from raw scores ``(n, k)``."""
+        mean = self.loss_.predict(pred).cpu().numpy()
+        return mean[:, 0] if self.result_.target.one_dimensional else mean
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
+        """Prediction intervals, by split-conformal prediction.
+
+        The residuals of rows that were held out (each member's own, where there are several) show how far targets lie
+        from predictions. The coverage holds for rows like those of the fit, on average over rows and not for each row
+        by itself, and for each of several targets alone. It is exact for one member and rows that early stopping did
+        not look at; here the same rows chose the stopping round, and members are averaged, which predicts better than
+        a single member does.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        coverage : float, default=0.9
+
+        Returns
+        -------
+        array of shape (n, 2), or (n, k, 2) for several targets
+            Lower and upper ends; infinite where there are too few held-out rows for so high a coverage.
+        """
+        within(0, 1, "()").check("coverage", coverage)
+        mean = self.loss_.predict(self.raw_predict(X)).cpu().numpy()
+        if len(self.residuals_) == 0:
+            raise ValueError(
+                "an interval needs rows that were held out, and this fit held out none: use cv or validation_fraction"
+            )
+        low, high = residual_range(self.residuals_, coverage)
+        ends = np.stack([mean + low, mean + high], -1)
+        return ends[:, 0] if self.result_.target.one_dimensional else ends
+
+
+class Classification(ClassifierMixin, ConvexModel):
+    """Predicts classes, two or more."""
+
+    class_weight: Mapping[Any, float] | str | None
+    temperature: float | str
+
+    parameter_rules: ClassVar[Rules] = {
+        "class_weight": among("balanced") | instance("a dict", Mapping) | NONE,
+        "temperature": AUTO | POSITIVE,
+    }
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The class labels, in order."""
+        classes = self.result_.target.classes
+        assert classes is not None
+        return classes
+
+    @property
+    def temperature_(self) -> float:
+        """Probabilities are those of scores divided by it."""
+        return self.result_.calibration.temperature
+
+    def decision_function(self, X: Any) -> Array:
+        """Raw scores.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,) or (n, k)
+            Log-odds of ``classes_[1]`` for two classes, one score per class for more.
+        """
+        return decision_values(self.raw_predict(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, calibrated by held-out rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n, classes)
+        """
+        return self.probabilities(self.raw_predict(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of class probabilities, computed from the scores: finite where a probability rounds to 0.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n, classes)
+        """
+        pred = self.raw_predict(X)
+        return self.loss_.log_predict(pred / self.temperature_).cpu().numpy()
+
+    def probabilities(self, pred: Tensor) -> Array:
+        """Class probabilities from raw scores ``(n, k)``."""
+        return self.loss_.predict(pred / self.temperature_).cpu().numpy()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the most probable class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self.predict_from_raw(self.raw_predict(X))
+
+    def predict_from_raw(self, pred: Tensor) -> NDArray[Any]:
+        """Classes from raw scores ``(n, k)``."""
+        return self.classes_[class_codes(pred)]

@@ -1,0 +1,318 @@
+"""Input validation: what users give to ``fit`` and ``predict``, checked as scikit-learn does, encoded and split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import _check_y, check_consistent_length, validate_data
+from torch import Tensor
+
+from gce._utils.devices import as_numpy, find_device
+from gce._utils.random import Streams
+from gce._utils.warn import warn_user
+from gce.losses import Loss
+from gce.preprocessing import (
+    Frame,
+    Schema,
+    Table,
+    check_regression_targets,
+    fill_masked,
+    is_tabular,
+    read_frame,
+    select_columns,
+    targets_as_array,
+)
+from gce.preprocessing.encoder import Encoder
+from gce.preprocessing.sample_weights import check_sample_weight, normalize_equal, rescale_weights
+from gce.preprocessing.sparse import Matrix, SparseRows, densify_small, stack_rows, take, to_device
+from gce.preprocessing.splits import (
+    Members,
+    TrainingRows,
+    from_splits,
+    from_validation_set,
+    splits_for,
+    training_rows_first,
+)
+from gce.preprocessing.targets import as_bound
+from gce.training.data import FitData
+from gce.training.problem import Metric, Problem
+from gce.training.result import FitResult
+from gce.training.scoring import ScorerMetric
+from gce.training.targets import ClassTarget, NumberTarget, Target
+
+Array = NDArray[np.float64]
+#: From the task, targets ``(n, k)``, weights ``(n,)`` and the offset to the bound ``(k,)`` of the hull.
+Bound = Callable[[Target, Tensor, Array, Tensor], Tensor]
+
+#: How arrays of numbers are checked: missing values are allowed, infinity is not.
+_NUMBERS = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
+_SPARSE = {"dtype": np.float64, "accept_sparse": "csr", "ensure_all_finite": "allow-nan"}
+
+
+class FitInput(NamedTuple):
+    """The arguments of ``fit``, not yet validated; see :meth:`gce.GCERegressor.fit`."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    groups: Any = None
+    X_val: Any = None
+    y_val: Any = None
+    sample_weight_val: Any = None
+
+
+class EncodedRows(NamedTuple):
+    """Validated rows of a fit.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        Those of positive weight, with their targets encoded.
+    schema : Schema
+        The columns and their categories.
+    target : Target
+        What is predicted.
+    """
+
+    rows: TrainingRows
+    schema: Schema
+    target: Target
+
+
+def validate(
+    model: Any, given: FitInput, *, seed: int, previous: FitResult | None = None, bound: Bound | None = None
+) -> FitData:
+    """Check and encode the data of a fit, and split it into folds.
+
+    Parameters
+    ----------
+    model : estimator
+    given : FitInput
+    seed : int
+    previous : FitResult, optional
+        The fit that is continued: columns, classes, offset and bound are its own.
+    bound : callable, optional
+        Decides the bound of the hull. Default: the parameter ``bound``.
+
+    Returns
+    -------
+    FitData
+    """
+    rows, schema, target = read_rows(model, given, previous)
+    members, X, y = split_rows(model, given, rows, schema, target, seed)
+    if previous is None:
+        table, loss, offset, half_width = _fit_constants(model, rows, schema, target, bound or hull_bound(model.bound))
+    else:
+        table, loss, offset, half_width = previous.table, previous.loss, previous.offset, previous.bound
+    problem = build_problem(model.device, table, loss, X, y, members, offset, half_width)
+    return FitData(
+        table=table,
+        target=target,
+        loss=loss,
+        problem=problem,
+        metric=_metric(model, target, loss, problem, y, members, given.sample_weight is not None),
+        streams=Streams(seed, members.names),
+        held_out_total=members.held_out_total,
+        n_samples=len(rows.target),
+        signs=monotonic_signs(model, table, target),
+    )
+
+
+def hull_bound(given: Any) -> Bound:
+    """The bound that the user gave, or the default of the task."""
+
+    def bound(target: Target, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+        found = target.default_bound(y, offset) if given is None else as_bound(given, y.shape[1])
+        target.warn_of_bound(y, offset, found)
+        return found
+
+    return bound
+
+
+def output_scale(target: Target, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+    """No bound, but the scale of the outputs of an unbounded network."""
+    return target.output_scale(y, weight, offset)
+
+
+def read_rows(model: Any, given: FitInput, previous: FitResult | None) -> EncodedRows:
+    """Rows of positive weight, encoded: like those of a previous fit, or as the first step of a new one."""
+    frame, y = _read_both(model, as_numpy(given.X), targets_as_array(as_numpy(given.y)), reset=previous is None)
+    weight = check_sample_weight(given.sample_weight, y)
+    kept = np.flatnonzero(weight)
+    if len(kept) == 0:
+        raise ValueError("all sample weights are zero: there is no row to fit")
+    frame, weight = frame.take_rows(kept), weight[kept]
+    if previous is None:
+        # an interrupted fit must not leave the result of an earlier one behind other columns
+        vars(model).pop("_result", None)
+        schema = Schema.fit(frame, weight, model.categorical_features)
+        if schema.warning is not None:
+            warn_user(schema.warning, UserWarning)
+    else:
+        schema = previous.table.schema
+    X = schema.encode(frame)
+    target, encoded, codes = _learn_target(model, y[kept]) if previous is None else previous.target.encode_more(y[kept])
+    weight = normalize_equal(rescale_weights(weight * target.row_factors(encoded, weight)))
+    groups = _check_groups(given.groups, len(y), kept)
+    return EncodedRows(TrainingRows(X, encoded, codes, weight, kept, groups, len(y)), schema, target)
+
+
+def split_rows(
+    model: Any, given: FitInput, rows: TrainingRows, schema: Schema, target: Target, seed: int
+) -> tuple[Members, Matrix, Array]:
+    """The members, with the rows and targets of all of them (given validation rows last)."""
+    validation = _validation_rows(model, given, schema, target)
+    X, y, codes, weight = rows.X, rows.target, rows.codes, rows.weight
+    if validation is not None:
+        X_val, y_val, weight_val = validation
+        if y_val.shape[1] != y.shape[1]:
+            raise ValueError(f"y_val has {y_val.shape[1]} target(s), but y has {y.shape[1]}")
+        return from_validation_set(X, weight, X_val, weight_val), stack_rows(X, X_val), np.concatenate([y, y_val])
+    members = from_splits(X, weight, splits_for(model.cv, model.validation_fraction, rows, seed))
+    if codes is not None:
+        for m, (train, held_out) in enumerate(zip(members.train, members.held_out, strict=True)):
+            lacking = np.setdiff1d(codes[held_out > 0], codes[train > 0])
+            if len(lacking):
+                assert target.classes is not None
+                raise ValueError(
+                    f"classes {target.classes[lacking].tolist()} are in the validation rows of split {m} but not in "
+                    "its training rows: give every class more rows, use fewer folds or another cv"
+                )
+    return members, X, y
+
+
+def read_samples(
+    model: Any, schema: Schema, target: Target, X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, Any, Any]:
+    """Rows that are only predicted, with targets ``(n, k)`` and weights ``(n,)``; they need not have all classes."""
+    X, y = schema.encode(read_table(model, X)), targets_as_array(as_numpy(y))
+    check_consistent_length(X, y)
+    weight, encoded = check_sample_weight(sample_weight, X), target.encode(np.asarray(y))
+    return X, encoded, rescale_weights(weight * target.row_factors(encoded, weight))
+
+
+def read_table(model: Any, X: Any) -> Frame:
+    """Rows like those of the fit, column by column."""
+    names = getattr(model, "feature_names_in_", None)
+    X = select_columns(fill_masked(as_numpy(X)), names)
+    if is_tabular(X):
+        return read_frame(validate_data(model, X, skip_check_array=True, reset=False))
+    return _as_frame(validate_data(model, X, reset=False, **(_SPARSE if issparse(X) else _NUMBERS)), names)
+
+
+def build_problem(
+    device: Any, table: Table, loss: Loss, X: Matrix, y: Array, members: Members, offset: Array, bound: Array
+) -> Problem:
+    """Rows ``(N, d)`` and targets ``(N, k)`` as tensors on a device, training rows first."""
+    where = find_device("cpu" if device == "auto" and isinstance(X, SparseRows) else device)
+    order = training_rows_first(members.train)
+    table.check_range(X)
+    arrays = (
+        y[order],
+        take(members.train, order, axis=1),
+        take(members.held_out, order, axis=1),
+        offset,
+        bound,
+        members.count,
+    )
+    inputs = densify_small(to_device(table.transform(take(X, order)), where))
+    return Problem(loss, inputs, *(torch.from_numpy(array).to(where) for array in arrays))
+
+
+def monotonic_signs(model: Any, table: Table, target: Target) -> tuple[int, ...] | None:
+    """Whether predictions rise (1), fall (-1) or are free (0) with each encoded column; None where all are free."""
+    if model.monotonic_cst is None:
+        return None
+    signs = tuple(table.monotonic_signs(model.monotonic_cst).tolist())
+    target.check_monotonic()
+    return signs
+
+
+def _learn_target(model: BaseEstimator, y: Any) -> tuple[Target, Array, NDArray[np.intp] | None]:
+    if is_classifier(model):
+        return ClassTarget.learn(y, model.class_weight, model.temperature)
+    return NumberTarget.learn(y)
+
+
+def _fit_constants(
+    model: Any, rows: TrainingRows, schema: Schema, target: Target, bound: Bound
+) -> tuple[Table, Loss, Array, Array]:
+    """What a first fit decides and a continued one keeps: encoding, loss, centre and bound of the hull."""
+    clip = np.inf if model.clip is None else float(model.clip)
+    table = Table(schema, Encoder.fit(rows.X, rows.weight, schema, model.scale, clip))
+    y, loss = torch.from_numpy(rows.target), target.pick_loss(model.loss)
+    if isinstance(model.offset, str) and model.offset == "auto":
+        offset = loss.start(y, torch.from_numpy(rows.weight))
+    else:
+        offset = torch.full((rows.target.shape[1],), float(model.offset), dtype=torch.float64)
+    return table, loss, offset.numpy(), bound(target, y, rows.weight, offset).numpy()
+
+
+def _validation_rows(model: Any, given: FitInput, schema: Schema, target: Target) -> tuple[Matrix, Array, Array] | None:
+    """Rows given for validation, encoded as the training rows are."""
+    if (given.X_val is None) != (given.y_val is None):
+        raise ValueError("X_val and y_val must be given together")
+    if given.X_val is None:
+        if given.sample_weight_val is not None:
+            raise ValueError("sample_weight_val needs X_val and y_val")
+        return None
+    if not (model.cv is None or (isinstance(model.cv, str) and model.cv == "auto")):
+        raise ValueError(f"X_val and cv={model.cv!r} both determine the held-out rows: give only one of them")
+    rows = read_samples(model, schema, target, given.X_val, given.y_val, given.sample_weight_val)
+    if not rows[2].any():
+        raise ValueError("all of sample_weight_val is zero: there is nothing to monitor")
+    return rows
+
+
+def _metric(
+    model: Any, target: Target, loss: Loss, problem: Problem, y: Array, members: Members, weighted: bool
+) -> Metric | None:
+    """What early stopping monitors."""
+    if not members.held_out.any():
+        return None
+    if model.scoring is None:
+        return problem.held_out_loss
+    order = training_rows_first(members.train)
+    labels, held_out = target.decode(y[order]), members.held_out[:, order]
+    return ScorerMetric(model.scoring, loss, problem.offset, labels, held_out, target.classes, weighted)
+
+
+def _read_both(model: Any, X: Any, y: Any, reset: bool) -> tuple[Frame, NDArray[Any]]:
+    """Rows and targets, checked as scikit-learn does."""
+    several = model.__sklearn_tags__().target_tags.multi_output
+    about_y = {"multi_output": several, "y_numeric": is_regressor(model)}
+    if is_regressor(model):
+        check_regression_targets(y)
+    X = select_columns(fill_masked(X), None if reset else getattr(model, "feature_names_in_", None))
+    if is_tabular(X):
+        validate_data(model, X, y, skip_check_array=True, reset=reset)
+        frame, y = read_frame(X), _check_y(y, estimator=model, **about_y)
+        check_consistent_length(frame.columns[0], y)
+        return frame, y
+    X, y = validate_data(model, X, y, reset=reset, **(_SPARSE if issparse(X) else _NUMBERS), **about_y)
+    return _as_frame(X, getattr(model, "feature_names_in_", None)), y
+
+
+def _as_frame(X: Any, names: Any) -> Frame:
+    if issparse(X) and np.isnan(X.data).any():
+        raise ValueError(
+            "X is sparse and contains NaN, which sparse rows cannot have: give X.toarray(), where NaN means "
+            "missing, or numbers in place of NaN"
+        )
+    return Frame.from_matrix(SparseRows.from_matrix(X) if issparse(X) else X, names)
+
+
+def _check_groups(groups: Any, rows: int, kept: NDArray[np.intp]) -> NDArray[Any] | None:
+    if groups is None:
+        return None
+    groups = column_or_1d(targets_as_array(as_numpy(groups), "groups"))
+    if len(groups) != rows:
+        raise ValueError(f"groups has {len(groups)} entries for {rows} rows: give one per row")
+    return take(groups, kept)

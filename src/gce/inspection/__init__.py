@@ -1,0 +1,39 @@
+"""Inspection of fitted models: displays, explanations, pruning paths and reports.
+
+matplotlib is imported when something is drawn, and the report when one is written.
+"""
+
+from typing import TYPE_CHECKING
+
+from gce._utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gce.inspection.explanation import Explanation, PathStep, PruningPath
+    from gce.inspection.plotting import (
+        StagedErrorDisplay,
+        TrainingDisplay,
+        WeightsDisplay,
+        calibration_display,
+        residual_display,
+    )
+
+__all__ = [
+    "Explanation",
+    "PathStep",
+    "PruningPath",
+    "StagedErrorDisplay",
+    "TrainingDisplay",
+    "WeightsDisplay",
+    "calibration_display",
+    "residual_display",
+]
+
+# estimators need the explanations only
+__getattr__ = lazy_names(
+    __name__,
+    dict.fromkeys(__all__, "plotting") | dict.fromkeys(("Explanation", "PathStep", "PruningPath"), "explanation"),
+)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,204 @@
+"""The weights of an ensemble explained, one row per member."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gce._utils import text
+from gce._utils.numerals import format_bound, format_change, format_number, format_slope
+from gce._utils.optional import import_pandas
+from gce.inspection.explanation.pictures import ExplanationDisplay
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The weights of an ensemble and the reasons for them, as returned by ``explain``.
+
+    ``str(explanation)`` and notebooks show a table, ``plot`` draws it.
+
+    Parameters
+    ----------
+    names : tuple of P str
+        Names of the members.
+    weights : array of shape (P,)
+        Non-negative, summing to 1.
+    own_loss : array of shape (P,)
+        Loss of each member alone.
+    loss_without : array of shape (P,)
+        Least loss of the other members; NaN for a single member.
+    alignment : array of shape (P,)
+        ``<D, g - f>``: the slope of the loss when weight moves to the member. It is 0 for members in use; a positive
+        slope is the reason why a member is not used.
+    seconds : array of shape (P,) or None
+        Prediction time per row.
+    loss : float
+        Loss of the ensemble.
+    gap : float
+        Upper bound on the distance of ``loss`` from the least loss of all weights.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from gce import ConvexStackingRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> members = [("ridge", Ridge()), ("tree", DecisionTreeRegressor(max_depth=3, random_state=0))]
+    >>> explanation = ConvexStackingRegressor(members, random_state=0).fit(X, y).explain()
+    >>> [explanation.names[j] for j in explanation.order]
+    ['ridge', 'tree']
+    >>> bool((explanation.loss_without > explanation.loss).all())
+    True
+    """
+
+    names: tuple[str, ...]
+    weights: Array
+    own_loss: Array
+    loss_without: Array
+    alignment: Array
+    seconds: Array | None
+    loss: float
+    gap: float
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        """Join the explanations of the parts that an ensemble averages.
+
+        Each part has its own weights, rows and loss. The loss and the gap of the ensemble are the weighted means of
+        theirs. Removing a member changes the loss of its part alone; its own loss is that on the rows of its part.
+
+        Parameters
+        ----------
+        parts : sequence of Explanation
+        shares : sequence of float
+            Weights of the parts, which sum to 1.
+        """
+        loss = float(sum(share * part.loss for part, share in zip(parts, shares, strict=True)))
+        rises = [share * (part.loss_without - part.loss) for part, share in zip(parts, shares, strict=True)]
+        times = [part.seconds for part in parts if part.seconds is not None]
+        return cls(
+            tuple(name for part in parts for name in part.names),
+            np.concatenate([share * part.weights for part, share in zip(parts, shares, strict=True)]),
+            np.concatenate([part.own_loss for part in parts]),
+            loss + np.concatenate(rises),
+            # the share scales the loss of a part and the weights in it alike, so slopes stay the same
+            np.concatenate([part.alignment for part in parts]),
+            np.concatenate(times) if len(times) == len(parts) else None,
+            loss,
+            float(sum(share * part.gap for part, share in zip(parts, shares, strict=True))),
+        )
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """Mask of the members with positive weight, ``(P,)``."""
+        return self.weights > 0
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Indices of members in the order shown: by decreasing weight, then by their own loss."""
+        return np.lexsort((self.own_loss, -self.weights))
+
+    @property
+    def seconds_used(self) -> float:
+        """Prediction time of the members in use per row; NaN if unknown."""
+        return np.nan if self.seconds is None else float(self.seconds[self.used].sum())
+
+    @property
+    def seconds_all(self) -> float:
+        """Prediction time of all members per row; NaN if unknown."""
+        return np.nan if self.seconds is None else float(self.seconds.sum())
+
+    def certificate(self) -> str:
+        """The loss and its certificate, as a sentence."""
+        used, members = int(self.used.sum()), len(self.names)
+        return (
+            f"loss {self.loss:.4g}, proven within {format_bound(self.gap)} of the best convex combination; "
+            f"{used} of {members} member{'s' if members > 1 else ''} in use"
+        )
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas DataFrame with one row per member, the largest weight first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``weight``, ``own_loss``, ``loss_without``, ``alignment`` and, where the prediction time is known,
+            ``seconds_per_1000_rows``; the index has the names.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        pandas = import_pandas()
+        columns = {
+            "weight": self.weights,
+            "own_loss": self.own_loss,
+            "loss_without": self.loss_without,
+            "alignment": self.alignment,
+        }
+        if self.seconds is not None:
+            columns["seconds_per_1000_rows"] = 1000 * self.seconds
+        frame = pandas.DataFrame(columns, index=pandas.Index(self.names, name="member"))
+        return frame.iloc[self.order]
+
+    def plot(self, ax: Any = None) -> ExplanationDisplay:
+        """Plot weights, losses without each member and own losses side by side.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes whose area is divided among three panels. Default: a new figure, whose height follows from the number
+            of members.
+
+        Returns
+        -------
+        ExplanationDisplay
+        """
+        return ExplanationDisplay(self).plot(ax)
+
+    def table(self) -> text.TextTable:
+        """Return the table that ``str`` and notebooks show."""
+        order = self.order
+        columns: dict[str, list[float | str | None]] = {
+            "weight": [f"{w:.4f}" if w > 0 else "0" for w in self.weights[order]],
+            "own loss": [format_number(v) for v in self.own_loss[order]],
+            "loss without": [format_number(v) for v in self.loss_without[order]],
+            "increase": [format_change(v, self.loss) for v in self.loss_without[order]],
+            "alignment": [format_slope(v, self.loss) for v in self.alignment[order]],
+        }
+        if self.seconds is not None:
+            columns["s / 1,000 rows"] = [f"{1000 * s:.2g}" for s in self.seconds[order]]
+        words = self.certificate()
+        return text.TextTable(words[0].upper() + words[1:], [self.names[j] for j in order], columns, self._notes())
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if not self.used.all():
+            notes.append(
+                "Alignment: the slope of the loss when weight moves to a member. Where it is positive, the weight is 0."
+            )
+        if any(format_change(loss, self.loss).startswith("-") for loss in self.loss_without):
+            notes.append(
+                "Losses without a member are those of the best weights of the others: where they are below the loss, "
+                "these weights are not optimal."
+            )
+        if self.seconds is not None:
+            notes.append(
+                f"Predictions evaluate only the members in use: {1000 * self.seconds_used:.2g} s for 1,000 rows, "
+                f"instead of {1000 * self.seconds_all:.2g} s for all members."
+            )
+        return notes
+
+    def __str__(self) -> str:
+        return text.render_text(self.table())
+
+    def _repr_html_(self) -> str:
+        return text.render_html(self.table())

@@ -1,0 +1,77 @@
+"""The given rows, column by column."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gce.inspection.report.charts import sparkline
+from gce.inspection.report.evaluation import Array, Evaluation
+from gce.inspection.report.markup import NOTHING, Markup, Section, card, counted, percent, short, shown, table, tag
+from gce.inspection.report.scales import all_one
+
+_LISTED, _BINS, _LEVELS = 100, 20, 12
+
+
+def section(evaluation: Evaluation) -> Section:
+    """One line per column: kind, missing values, range or most frequent categories, and a histogram."""
+    sheet = evaluation.sheet
+    lines = [_line(evaluation, j) for j in range(min(len(sheet.names), _LISTED))]
+    head = ["column", "distribution", "missing", "unknown", "range or categories", "kind"]
+    # columns without any entry are left out
+    kept = [i for i in range(len(head)) if head[i] not in ("missing", "unknown") or any(line[i] for line in lines)]
+    head, rows = [head[i] for i in kept], [[line[i] for i in kept] for line in lines]
+    body = table(head, rows, caption="Columns of the given rows", class_="words columns tall")
+    note = "Ranges are minimum, median, maximum."
+    if len(rows) < len(sheet.names):
+        note += f" The first {len(rows)} of {len(sheet.names):,} columns."
+    if "unknown" in head:
+        note += " Unknown: categories that were rare or absent in the fit and share one code."
+    lead = f"The {counted(evaluation.rows, 'row')} of this report, column by column."
+    cards = [card("Columns", tag("div", body, data_chart="columns"), note=note, wide=True)]
+    return Section("data", "Data", lead, cards)
+
+
+def _line(evaluation: Evaluation, j: int) -> list[str]:
+    """The cells of a column, as in the head."""
+    kind, column = evaluation.model.table_.schema.columns[j].kind, evaluation.coded[:, j]
+    missing, words, picture = _levels(evaluation.sheet.columns[j]) if kind == "category" else _numbers(column)
+    if kind == "boolean":
+        words = f"true {percent(float(np.nanmean(column)))}" if missing < 1 else NOTHING
+    lost = evaluation.model.table_.columns[j].warning
+    if lost is not None:
+        words += f" (in the fit {lost})"
+    # the code of rare and unknown categories
+    unseen = float((column == -1).mean()) if kind == "category" else 0.0
+    shares = [percent(share) if share else "" for share in (missing, unseen)]
+    return [evaluation.sheet.names[j], picture, *shares, words, kind]
+
+
+def _numbers(column: Array) -> tuple[float, str, Markup | str]:
+    present = column[~np.isnan(column)]
+    missing = 1 - len(present) / len(column)
+    if len(present) == 0:
+        return missing, NOTHING, ""
+    low, middle, high = (float(q) for q in np.quantile(present, [0, 0.5, 1]))
+    if all_one(low, high):
+        return missing, f"constant, {shown(low)}", ""
+    words = " … ".join(shown(v, 3) for v in (low, middle, high))
+    counts, _ = np.histogram(present, _BINS)
+    return missing, words, sparkline(counts, f"histogram from {shown(low, 3)} to {shown(high, 3)}")
+
+
+def _levels(column: NDArray[Any]) -> tuple[float, str, Markup | str]:
+    values = column.tolist()
+    counts = Counter(value for value in values if value is not None and value == value)
+    present = sum(counts.values())
+    missing = 1 - present / len(values)
+    if not present:
+        return missing, NOTHING, ""
+    top = counts.most_common(_LEVELS)
+    words = ", ".join(f"{short(str(level), 24)} {percent(count / present)}" for level, count in top[:3])
+    if len(counts) > 3:
+        words += f", {len(counts) - 3:,} more"
+    return missing, words, sparkline([count for _, count in top], f"counts of the {len(top)} most frequent categories")

@@ -1,0 +1,121 @@
+"""The headline metrics of a model on the given rows, each with a baseline or an interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binomtest
+from sklearn.metrics import (
+    log_loss,
+    mean_absolute_error,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+    zero_one_loss,
+)
+from torch import Tensor
+
+from gce.inspection.report.evaluation import Evaluation, Predictions, name_of
+from gce.inspection.report.markup import percent, short, shown
+from gce.losses import Squared
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric, and what to compare it with.
+
+    Parameters
+    ----------
+    name : str
+    value : str
+    beside : str
+    exact : float
+    """
+
+    name: str
+    value: str
+    beside: str
+    exact: float
+
+
+def measures(evaluation: Evaluation) -> list[Measure]:
+    """The metrics of an evaluation, the most important first."""
+    return _of_classes(evaluation) if evaluation.classifies else _of_numbers(evaluation)
+
+
+def _of_classes(evaluation: Evaluation) -> list[Measure]:
+    classes, weight = evaluation.model.classes_, evaluation.weight
+    error = float(zero_one_loss(evaluation.y, evaluation.predicted, sample_weight=weight))
+    loss = float(log_loss(evaluation.y, evaluation.probability, sample_weight=weight, labels=classes))
+    guess = evaluation.mean(evaluation.losses_of(_constant(evaluation), evaluation.target))
+    share = np.array([evaluation.mean(evaluation.y == label) for label in classes])
+    commonest = classes[share.argmax()]
+    found = [
+        Measure("Error", percent(error), interval(evaluation, error), error),
+        Measure("Log-loss", shown(loss), f"{_offset_name(evaluation)}: {shown(guess)}", loss),
+    ]
+    auc = area(evaluation)
+    if auc is not None:
+        several = len(classes) > 2
+        found.append(
+            Measure("ROC AUC", shown(auc), "one-vs-rest, mean over classes" if several else "0.5 is chance", auc)
+        )
+    always = 1 - float(share.max())
+    found.append(Measure("Baseline error", percent(always), f"always predicting {short(str(commonest), 40)}", always))
+    return found
+
+
+def interval(evaluation: Predictions, error: float) -> str:
+    """The Clopper-Pearson interval of an error rate; there is none for weighted rows."""
+    if evaluation.weight is not None:
+        return "weighted rows"
+    ci = binomtest(round(error * evaluation.rows), evaluation.rows).proportion_ci(0.95, method="exact")
+    return f"95 % interval: {percent(ci.low)} to {percent(ci.high)}"
+
+
+def area(evaluation: Predictions) -> float | None:
+    """The area under the ROC curve; None if a class has no rows."""
+    assert evaluation.probability is not None
+    classes = evaluation.model.classes_
+    if len(np.unique(evaluation.y)) < len(classes):
+        return None
+    if len(classes) == 2:
+        return float(
+            roc_auc_score(evaluation.y == classes[1], evaluation.probability[:, 1], sample_weight=evaluation.weight)
+        )
+    areas = [
+        roc_auc_score(evaluation.y == label, evaluation.probability[:, j], sample_weight=evaluation.weight)
+        for j, label in enumerate(classes)
+    ]
+    return float(np.mean(areas))
+
+
+def _of_numbers(evaluation: Evaluation) -> list[Measure]:
+    y, weight = evaluation.y, {"sample_weight": evaluation.weight}
+    flat = np.broadcast_to(evaluation.model.predict_from_raw(_constant(evaluation)), y.shape)
+    found, outputs = [], evaluation.target.shape[1]
+    several = f", mean of {outputs} targets" if outputs > 1 else ""
+    for name, error in (("RMSE", root_mean_squared_error), ("MAE", mean_absolute_error)):
+        value = float(error(y, evaluation.predicted, **weight))
+        found.append(
+            Measure(name, shown(value), f"offset alone: {shown(float(error(y, flat, **weight)))}{several}", value)
+        )
+    if evaluation.rows > 1:
+        score = float(r2_score(y, evaluation.predicted, **weight))
+        found.append(Measure("R²", shown(score, 3), f"1 is perfect, 0 is a constant{several}", score))
+    if not isinstance(evaluation.model.loss_, Squared):
+        cost = evaluation.mean(evaluation.losses_of(evaluation.scores, evaluation.target))
+        found.append(Measure(name_of(evaluation.model.loss_).capitalize(), shown(cost), "the loss of the fit", cost))
+    return found
+
+
+def _offset_name(evaluation: Evaluation) -> str:
+    """The prediction without atoms: class frequencies, unless weights or an offset were set."""
+    changed = evaluation.model.class_weight is not None or evaluation.model.offset != "auto"
+    return "offset alone" if changed else "class frequencies alone"
+
+
+def _constant(evaluation: Evaluation) -> Tensor:
+    """Scores of the offset alone, ``(n, k)``."""
+    return evaluation.model.ensemble_.offset.expand(evaluation.rows, -1)

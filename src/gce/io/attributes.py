@@ -1,0 +1,223 @@
+"""Fitted attributes in files: one line each in :data:`FITTED`, with the codec that stores it and brings it back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gce._utils.codecs import Parts
+from gce.io import values
+from gce.losses import Loss
+from gce.preprocessing import Table
+
+_LABELS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+_TEXT = re.compile(r"<U([1-9][0-9]{0,4})")
+#: Bytes of an array of text; each of its items takes as much as the longest.
+_MOST_TEXT = 2**28
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How one attribute is stored as parts, and brought back from them; what cannot be is a ValueError."""
+
+    store: Callable[[Any], Parts]
+    restore: Callable[[Parts], Any]
+
+
+def restore_all(parts: Parts) -> dict[str, Any]:
+    """Every attribute that is there."""
+    unknown = parts.meta.keys() - FITTED.keys()
+    if unknown:
+        raise ValueError(f"{sorted(unknown)[0]!r} is no attribute of a fitted model")
+    return {name: _restored(name, parts) for name in FITTED if name in parts.meta}
+
+
+def _restored(name: str, parts: Parts) -> Any:
+    try:
+        return FITTED[name].restore(parts.within(name))
+    except ValueError as error:
+        raise ValueError(f"{name!r}: {error}") from error
+
+
+def store_all(attributes: dict[str, Any]) -> Parts:
+    """Every attribute that a model has."""
+    parts = Parts()
+    for name, codec in FITTED.items():
+        if name in attributes:
+            parts.add(name, codec.store(attributes[name]))
+    return parts
+
+
+def _store_value(value: Any) -> Parts:
+    return Parts({"value": value})
+
+
+def _store_array(array: NDArray[np.float64]) -> Parts:
+    return Parts({}, {"array": torch.from_numpy(np.ascontiguousarray(array, dtype=np.float64))})
+
+
+def _restore_vector(parts: Parts) -> NDArray[np.float64]:
+    return parts.finite("array", None).numpy()
+
+
+def _restore_bound(parts: Parts) -> NDArray[np.float64]:
+    bound = parts.tensor("array", None)
+    if not (bound > 0).all():
+        raise ValueError("a bound must be positive")
+    return bound.numpy()
+
+
+def _restore_residuals(parts: Parts) -> NDArray[np.float64]:
+    array = parts.tensors.get("array", torch.empty(0))
+    residuals = parts.finite("array", len(array), None)
+    if (residuals.diff(dim=0) < 0).any():
+        raise ValueError("residuals must be sorted")
+    return residuals.numpy()
+
+
+def _restore_temperature(parts: Parts) -> float:
+    temperature = parts.number("value", 0)
+    if temperature == 0:
+        raise ValueError("a temperature must be positive")
+    return temperature
+
+
+def _store_labels(labels: NDArray[Any]) -> Parts:
+    kind = labels.dtype.str if labels.dtype.kind == "U" else labels.dtype.name
+    listed = [label.item() if isinstance(label, np.generic) else label for label in labels.tolist()]
+    if not _typed(kind, listed):
+        raise ValueError(f"labels of type {labels.dtype} cannot go into a file: use numbers or short text")
+    return Parts({"dtype": kind, "labels": listed})
+
+
+def _restore_labels(parts: Parts) -> NDArray[Any]:
+    kind, listed = parts.meta.get("dtype"), parts.meta.get("labels")
+    if not isinstance(kind, str) or not isinstance(listed, list) or not _typed(kind, listed):
+        raise ValueError("labels must be numbers or text of a known type")
+    labels = np.array(listed, dtype=kind)
+    if labels.shape != (len(listed),) or labels.tolist() != listed or len(set(listed)) != len(listed):
+        raise ValueError("labels must differ and be of the type they claim to be")
+    return labels
+
+
+def _typed(kind: str, labels: list[Any]) -> bool:
+    """Whether an array of a type may hold these labels, without taking memory out of proportion."""
+    text = _TEXT.fullmatch(kind)
+    small = text is None or 4 * int(text[1]) * len(labels) <= _MOST_TEXT
+    plain = all(isinstance(label, bool | int | float | str) for label in labels)
+    return small and plain and (text is not None or kind == "object" or kind in _LABELS)
+
+
+def _restore_names(parts: Parts) -> NDArray[Any]:
+    return np.array(parts.words("value"), dtype=object)
+
+
+def _restore_signs(parts: Parts) -> list[int] | None:
+    signs = parts.meta.get("value")
+    if signs is not None and not (isinstance(signs, list) and all(sign in (-1, 0, 1) for sign in signs)):
+        raise ValueError("signs must be -1, 0 or 1")
+    return signs
+
+
+def _restore_folds(parts: Parts) -> list[int]:
+    folds = parts.meta.get("value")
+    if not isinstance(folds, list) or not all(type(name) is int and 0 <= name < 2**64 for name in folds):
+        raise ValueError("'_folds' must be a list of the names of held-out rows")
+    return folds
+
+
+def _store_loss(loss: Loss) -> Parts:
+    try:
+        return _store_value(values.encode(loss))
+    except values.OpaqueError as error:
+        raise ValueError(f"the loss {loss!r} is not one of gce's: keep the model with joblib.dump") from error
+
+
+def _restore_loss(parts: Parts) -> Loss:
+    loss = values.decode(parts.meta.get("value"))
+    if not isinstance(loss, Loss):
+        raise ValueError("'loss_' is no loss")
+    return loss
+
+
+def _store_table(table: Table) -> Parts:
+    meta, arrays = table.state()
+    for column in meta["columns"]:
+        try:
+            column["levels"] = values.encode(list(column["levels"]))
+        except values.OpaqueError as error:
+            raise ValueError(
+                f"a level of column {column['name']!r} cannot go into a file ({error}): fit with numbers or text "
+                "there, or keep the model with joblib.dump"
+            ) from error
+    return Parts({"state": meta}, {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()})
+
+
+def _restore_table(parts: Parts) -> Table:
+    state, dtypes = parts.within("state").meta, {tensor.dtype for tensor in parts.tensors.values()}
+    for column in state["columns"]:
+        column["levels"] = levels = values.decode(column["levels"])
+        sound = isinstance(column["name"], str) and isinstance(levels, list) and _typed("object", levels)
+        if not sound or len(set(levels)) != len(levels):
+            raise ValueError("a column of the table must have a name and levels that differ")
+    if not dtypes <= {torch.float64, torch.int64}:
+        raise ValueError("the table's arrays are of other types than a fit leaves")
+    return Table.from_state(state, {name: tensor.numpy() for name, tensor in parts.tensors.items()})
+
+
+#: What a file keeps of a fitted model beside its atoms and weights. A new attribute needs a line here.
+FITTED = {
+    "n_features_in_": Codec(_store_value, lambda parts: parts.integer("value", 1)),
+    "n_samples_fit_": Codec(_store_value, lambda parts: parts.integer("value", 1, 2**53)),
+    "feature_names_in_": Codec(lambda names: _store_value(names.tolist()), _restore_names),
+    "table_": Codec(_store_table, _restore_table),
+    "classes_": Codec(_store_labels, _restore_labels),
+    "loss_": Codec(_store_loss, _restore_loss),
+    "offset_": Codec(_store_array, _restore_vector),
+    "bound_": Codec(_store_array, _restore_bound),
+    "temperature_": Codec(_store_value, _restore_temperature),
+    "residuals_": Codec(_store_array, _restore_residuals),
+    "_kept": Codec(_store_value, _restore_signs),
+    "_seed": Codec(_store_value, lambda parts: parts.integer("value", 0, 2**256)),
+    "_folds": Codec(_store_value, _restore_folds),
+    "gap_": Codec(_store_value, lambda parts: parts.number("value", 0)),
+    "_joint": Codec(_store_value, lambda parts: parts.flag("value")),
+    "_one_dimensional": Codec(_store_value, lambda parts: parts.flag("value")),
+}
+#: What each model must have of it, and each regressor or classifier, and no other, beside.
+ALWAYS = {"n_features_in_", "n_samples_fit_", "table_", "loss_", "offset_", "bound_", "_seed"}
+REGRESSOR, CLASSIFIER = {"residuals_", "_one_dimensional"}, {"classes_", "temperature_"}
+#: What an edited model has beside.
+EDITED = {"gap_", "_joint"}
+
+
+def check_complete(fitted: dict[str, Any], classifies: bool, editable: bool) -> None:
+    """Refuse attributes that no fit of a classifier or regressor leaves, editable or not."""
+    own, others = (CLASSIFIER, REGRESSOR) if classifies else (REGRESSOR, CLASSIFIER)
+    if EDITED & fitted.keys() and editable:
+        own = own | EDITED
+    else:
+        others = others | EDITED
+    if wrong := (ALWAYS | own) - fitted.keys() or others & fitted.keys():
+        raise ValueError(f"{sorted(wrong)[0]!r} is missing, or not of this kind of model")
+    outputs, columns = len(fitted["offset_"]), fitted["n_features_in_"]
+    score = torch.zeros(1, outputs, dtype=torch.float64)
+    answers = len(fitted["classes_"]) if classifies else outputs
+    consistent = (
+        len(fitted["table_"].columns) == columns
+        and len(fitted.get("feature_names_in_", range(columns))) == columns
+        and len(fitted["bound_"]) == outputs
+        and fitted["loss_"].predict(score).shape == (1, answers)
+        and bool(fitted["loss_"].value(score, score).isfinite().all())
+        and (not classifies or answers >= 2)
+        and (classifies or fitted["residuals_"].shape[1] == outputs)
+        and not (fitted.get("_one_dimensional") and outputs > 1)
+    )
+    if not consistent:
+        raise ValueError("the fitted attributes are inconsistent")

@@ -1,0 +1,205 @@
+"""Families, ensembles and epochs in files."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from gce._utils.codecs import Parts
+from gce.bases import registry
+from gce.bases.base import Atoms
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.io.paths import MOST_READ, MOST_WRITTEN, SizeBudget
+from gce.io.rounds import COLUMNS, ROUNDING, Sequel, in_file, restore_rounds, store_rounds
+from gce.training.family_fit import FamilyFit
+from gce.training.family_weights import closing_entry
+from gce.training.result import FitResult
+from gce.training.rounds import EpochRecord, FamilyRecord
+
+#: Families in a file: more than a user would name are refused before they cost anything.
+_MOST_FAMILIES = 1000
+
+
+def store_families(result: FitResult) -> Parts:
+    """Families whose atoms can be stored, with their weights and, of several, the last entry of the history."""
+    records, begun = cast(tuple[FamilyRecord, ...], result.families), result.fitted_families
+    weights = [w for w, family in zip(result.family_weights, records, strict=True) if family in begun]
+    parts = Parts(
+        {"families": [family.name for family in records]}, {"shares": torch.tensor(weights, dtype=torch.float64)}
+    )
+    if result.closing is not None:
+        columns = in_file(result.closing["members"])
+        parts.meta |= {"columns": list(columns), "seconds": result.closing["seconds"]}
+        parts.tensors |= {f"columns.{name}": torch.tensor(own, dtype=torch.float64) for name, own in columns.items()}
+    room = SizeBudget(MOST_WRITTEN)
+    for i, family in enumerate(records):
+        parts.add(str(i), _store_family(family, room))
+    return parts
+
+
+def _store_family(family: FamilyRecord, room: SizeBudget) -> Parts:
+    parts = Parts({"members": family.members, "roomy": family.inflated_bound, "together": family.shared_stopping})
+    if family.bound is not None:
+        parts.tensors["bound"] = family.bound
+        parts.add("course", store_rounds(family.rounds, family.members, room))
+    return parts
+
+
+class StoredFamilies(NamedTuple):
+    """Families from a file.
+
+    Parameters
+    ----------
+    families : tuple of FamilyRecord
+    weights : tuple of float
+    closing : dict or None
+        The last entry of the history of several families.
+    """
+
+    families: tuple[FamilyRecord, ...]
+    weights: tuple[float, ...]
+    closing: dict[str, Any] | None
+
+
+def restore_family(parts: Parts, inputs: int, bound: Tensor) -> StoredFamilies:
+    """The only family of a file of format 1 or 2.
+
+    Parameters
+    ----------
+    parts : Parts
+    inputs : int
+        Number of encoded columns.
+    bound : Tensor of shape (k,)
+        The ensemble's, which is also the family's own in files of format 1.
+    """
+    return StoredFamilies((_restore_family("family", parts, inputs, bound, None),), (1.0,), None)
+
+
+def restore_families(parts: Parts, inputs: int, bound: Tensor) -> StoredFamilies:
+    """Families of a file, one or several."""
+    names = parts.words("families")
+    if not 0 < len(names) == len(set(names)) <= _MOST_FAMILIES:
+        raise ValueError("expected at least one family, and different names")
+    own = [parts.within(str(i)) for i in range(len(names))]
+    room = SizeBudget(MOST_READ)
+    begun = [
+        _restore_family(n, p, inputs, bound, room) if "course" in p.meta else None
+        for n, p in zip(names, own, strict=True)
+    ]
+    members = {family.members for family in begun if family is not None}
+    if len(members) != 1 or any(part.meta.get("members") not in members for part in own):
+        raise ValueError("the families are of different members, or none has begun")
+    families = tuple(
+        family or FamilyRecord(name, max(members), (), (), None, *_stopping(part))
+        for family, name, part in zip(begun, names, own, strict=True)
+    )
+    shares = parts.finite("shares", len([family for family in families if family.rounds]))
+    if (shares < 0).any() or float(shares.sum()) > 1 + ROUNDING:
+        raise ValueError("the weights of the families are not on the simplex")
+    if len(families) == 1 and float(shares) != 1:
+        raise ValueError("the only family must have weight 1")
+    rest = iter(shares.tolist())
+    weights = tuple(next(rest) if family.rounds else 0.0 for family in families)
+    return StoredFamilies(families, weights, _closing(parts, families) if len(families) > 1 else None)
+
+
+def _closing(parts: Parts, families: tuple[FamilyRecord, ...]) -> dict[str, Any]:
+    names = parts.words("columns")
+    if not {"risk"} <= set(names) <= set(COLUMNS):
+        raise ValueError("the history has columns that no fit writes")
+    columns = {COLUMNS[name]: parts.tensor(f"columns.{name}", families[0].members).tolist() for name in names}
+    return closing_entry(families, columns, parts.number("seconds", 0))
+
+
+def _restore_family(name: str, parts: Parts, inputs: int, bound: Tensor, room: SizeBudget | None) -> FamilyRecord:
+    """A family as it was after its last round; its limits are set by whoever continues it."""
+    members, stored = parts.integer("members", 1), parts.within("course")
+    # before anything of that length is made, a tensor of it is asked for
+    stored.mask("running", None, members)
+    own = parts.tensor("bound", len(bound)) if "roomy" in parts.meta else bound
+    if not (own > 0).all():
+        raise ValueError("a bound must be positive")
+    rounds = restore_rounds(stored, members, 1, inputs, own, room)
+    sequel = Sequel(members, len(bound))
+    for record in rounds:
+        sequel.check(record)
+    inflated, shared = _stopping(parts)
+    empty = FamilyRecord(name, members, (), (), own, inflated, shared)
+    fit = FamilyFit.resumed(empty, name)
+    fit.replay(rounds)
+    if fit.stopping.best_round.keys() != set(range(members)):
+        raise ValueError("a member has no best round")
+    return fit.record
+
+
+def _stopping(parts: Parts) -> tuple[bool, bool]:
+    """Whether the bound was inflated and stopping shared; files of format 1 do not say, and both were not known."""
+    return (
+        "roomy" in parts.meta and parts.flag("roomy"),
+        "together" in parts.meta and parts.flag("together"),
+    )
+
+
+def store_ensemble(ensemble: ConvexEnsemble) -> Parts:
+    """An ensemble whose atoms are not foreign."""
+    parts = Parts({}, {"weights": ensemble.weights, "origin": ensemble.origin})
+    parts.add("atoms", registry.store([atoms for atoms in ensemble.parts if isinstance(atoms, Atoms)]))
+    return parts
+
+
+def restore_ensemble(parts: Parts, inputs: int, offset: Tensor, bound: Tensor, joint: bool = False) -> ConvexEnsemble:
+    """An ensemble; weights off the simplex and atoms that are not as many as the weights are refused.
+
+    Where weights are ``joint``, whole members may be without any.
+    """
+    atoms = registry.restore(parts.within("atoms"), inputs, bound)
+    count = sum(map(len, atoms))
+    given = parts.tensors.get("weights", torch.empty(0))
+    weights = parts.finite("weights", count, *([len(bound)] if given.ndim == 2 else []))
+    origin = parts.tensor("origin", count, 2, dtype=torch.int64)
+    if (weights < 0).any() or (weights.sum(0) - 1).abs().max() > ROUNDING:
+        raise ValueError("the weights are not on the simplex")
+    # each member has an atom, so that there are no more members than atoms
+    if (origin < 0).any() or (origin[:, 0] >= (2**31 if joint else count)).any():
+        raise ValueError("the parts of the ensemble are inconsistent")
+    return ConvexEnsemble(atoms, weights, origin, offset, bound)
+
+
+def store_epochs(epochs: EpochRecord) -> Parts:
+    """Epochs: the numbers of all members in each."""
+    history = epochs.history
+    names = list(history[0]["members"])
+    columns = {name: torch.tensor([entry["members"][name] for entry in history], dtype=torch.float64) for name in names}
+    seconds = torch.tensor([entry["seconds"] for entry in history], dtype=torch.float64)
+    tensors = {"seconds": seconds, **{f"columns.{name}": c for name, c in columns.items()}}
+    return Parts({"columns": names}, {**tensors, "best": torch.tensor(epochs.best_round)})
+
+
+def restore_epochs(parts: Parts, members: int) -> EpochRecord:
+    """Epochs of so many members, with the means over them computed again."""
+    names = parts.words("columns")
+    if not set(names) <= {"risk", "validation"} or "risk" not in names:
+        raise ValueError("the history has columns that no training writes")
+    risk = parts.tensor("columns.risk", None, members)
+    seconds = parts.finite("seconds", len(risk)).tolist()
+    columns: dict[str, Tensor] = {name: parts.tensor(f"columns.{name}", *risk.shape) for name in names}
+    entries = []
+    for i, spent in enumerate(seconds):
+        each = {name: column[i].tolist() for name, column in columns.items()}
+        means = {name: sum(own) / len(own) for name, own in each.items()}
+        entries.append({"epoch": i + 1, "validation": None, **means, "seconds": spent, "members": each})
+    return EpochRecord("networks", members, entries, _best_epoch(parts, columns))
+
+
+def _best_epoch(parts: Parts, columns: dict[str, Tensor]) -> tuple[int, ...]:
+    """The epoch that each member was kept at; files of formats 1 and 2 leave it to be found."""
+    monitored = columns.get("validation", columns["risk"])
+    if "best" not in parts.tensors:
+        return tuple((monitored.nan_to_num(math.inf).argmin(0) + 1).tolist())
+    best = parts.tensor("best", monitored.shape[1], dtype=torch.int64)
+    if (best < 1).any() or (best > len(monitored)).any():
+        raise ValueError("a member was kept at an epoch that was not run")
+    return tuple(best.tolist())

@@ -1,0 +1,290 @@
+"""A fitted model as one file, and the model that is read from it."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+import torch
+from sklearn.base import is_classifier
+from torch import Tensor
+
+from gce._utils.codecs import Parts
+from gce._utils.params import check_parameters
+from gce._utils.version import __version__
+from gce._utils.warn import warn_user
+from gce.bases.base import Basis
+from gce.bases.registry import first_unstorable
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.io import attributes, container, families, values
+from gce.io.migration import upgrade
+from gce.training.calibration import Calibration
+from gce.training.family_weights import mix_families
+from gce.training.result import FitResult
+from gce.training.targets import ClassTarget, NumberTarget, Target
+
+#: Characters of a parameter's JSON: what is longer is data, and opaque.
+_MOST_TEXT = 2**20
+#: The format since which parameters have the names that they have now.
+_RENAMED_IN = 3
+
+
+class SavedKind(NamedTuple):
+    """A class of estimators that a file may name.
+
+    Parameters
+    ----------
+    estimator : type
+    unit : {"round", "epoch"}
+        What its history counts.
+    editable : bool
+        Whether its weights can be re-optimised after the fit.
+    """
+
+    estimator: type[Any]
+    unit: str
+    editable: bool
+
+
+Kinds = Mapping[str, SavedKind]
+
+
+def save(model: Any, path: str | Path, kinds: Kinds) -> None:
+    """Write a fitted model to one file.
+
+    Parameters
+    ----------
+    model : estimator
+    path : str or Path
+    kinds : dict of SavedKind
+        The classes of estimators that can be saved, by name.
+
+    Raises
+    ------
+    ValueError
+        An atom, the loss or the model's class is not gce's own, or the model could not be loaded again.
+    """
+    result, kind = model.result_, type(model)
+    atoms = [*result.ensemble.parts, *(atoms for family in result.families for atoms in _atoms(family))]
+    foreign = first_unstorable([*atoms, *result.external])
+    if kinds.get(kind.__name__, SavedKind(object, "", False)).estimator is not kind:
+        foreign = f"a {kind.__name__}"
+    if foreign is not None:
+        raise ValueError(
+            f"{foreign} is not gce's own and cannot go into a model file: use joblib.dump(model, {str(path)!r})"
+        )
+    parts = Parts({"content": "model", "estimator": kind.__name__})
+    parts.add("fitted", attributes.store_all(_fitted(model, result)))
+    parts.meta["parameters"], parts.meta["opaque"] = _parameters(model)
+    parts.meta["written"] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "versions": _versions()}
+    parts.meta["bases"] = _encoded_bases(result)
+    if result.has_stages:
+        parts.add("families", families.store_families(result))
+    else:
+        parts.add("ensemble", families.store_ensemble(result.ensemble))
+        for epochs in result.families:
+            parts.add("history", families.store_epochs(epochs))
+    data = container.serialize(path, parts.meta, parts.tensors)
+    _prove(path, data, kinds)
+    container.write_bytes(Path(path), data)
+
+
+def _atoms(family: Any) -> list[Any]:
+    return [record.atoms for record in family.rounds if record.atoms is not None]
+
+
+def _fitted(model: Any, result: FitResult) -> dict[str, Any]:
+    """What a file keeps of a result beside atoms, weights and history."""
+    fitted = {
+        "n_features_in_": model.n_features_in_,
+        "n_samples_fit_": result.n_samples,
+        "table_": result.table,
+        "loss_": result.loss,
+        "offset_": result.offset,
+        "bound_": result.bound,
+        "_seed": result.seed,
+        "_kept": None if result.signs is None else list(result.signs),
+    }
+    if "feature_names_in_" in vars(model):
+        fitted["feature_names_in_"] = model.feature_names_in_
+    if result.target.classes is None:
+        fitted |= {"residuals_": result.calibration.residuals, "_one_dimensional": result.target.one_dimensional}
+    else:
+        fitted |= {"classes_": result.target.classes, "temperature_": result.calibration.temperature}
+    if result.folds is not None:
+        fitted["_folds"] = list(result.folds)
+    if result.edited:
+        fitted |= {"gap_": result.gap, "_joint": result.one_simplex}
+    return fitted
+
+
+def _prove(path: str | Path, data: bytes, kinds: Kinds) -> None:
+    """Read a file before it is written, as :func:`gce.load` will: what cannot be read must not replace anything."""
+    meta, tensors = container.deserialize(path, data)
+    try:
+        restored(Parts(meta, tensors), kinds, torch.device("cpu"))
+    except Exception as error:
+        raise ValueError(
+            f"the model cannot be kept in a file, because gce.load would refuse it ({container.first_line(error)}); "
+            f"nothing was written to {str(path)!r}"
+        ) from error
+
+
+def restored(parts: Parts, kinds: Kinds, device: torch.device) -> Any:
+    """The model of a file, of one of the given classes, on a device; a ValueError where there is none."""
+    if parts.meta.get("content") != "model":
+        raise ValueError("it holds no model")
+    # kept for people to read: words
+    about = (parts.within("opaque"), parts.within("written").within("versions"))
+    if not all(isinstance(word, str) for some in about for word in some.meta.values()):
+        raise ValueError("what it says about itself is no text")
+    kind = kinds[parts.choice("estimator", kinds)]
+    model = _estimator(parts, kind.estimator)
+    fitted = attributes.restore_all(parts.within("fitted"))
+    attributes.check_complete(fitted, is_classifier(model), kind.editable)
+    for name in ("n_features_in_", "feature_names_in_"):
+        if name in fitted:
+            setattr(model, name, fitted[name])
+    model._result = _result(parts, kind, model, fitted, device)
+    return model
+
+
+def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], device: torch.device) -> FitResult:
+    inputs, (offset, bound) = fitted["table_"].width, map(torch.from_numpy, (fitted["offset_"], fitted["bound_"]))
+    edited = "gap_" in fitted
+    stored = families.StoredFamilies((), (), None)
+    if kind.unit == "round" and not edited:
+        stored = _families(parts, inputs, bound)
+        for family in stored.families:
+            for atoms in family.atoms:
+                atoms.to(device)
+        ensemble = _mixed(stored, offset.to(device))
+        if not torch.equal(ensemble.bound.cpu(), bound):
+            raise ValueError("the ensemble's bound is another one than that of its atoms and weights")
+    else:
+        joint = fitted.get("_joint", False)
+        ensemble = families.restore_ensemble(parts.within("ensemble"), inputs, offset, bound, joint).to(device)
+    records: tuple[Any, ...] = stored.families
+    if kind.unit == "epoch" and not edited:
+        members = len(ensemble.origin[:, 0].unique())
+        records = (families.restore_epochs(parts.within("history"), members),)
+    signs, folds = fitted.get("_kept"), fitted.get("_folds")
+    return FitResult(
+        fitted["table_"],
+        _target(model, fitted),
+        fitted["loss_"],
+        records,
+        stored.weights or (1.0,) * len(records),
+        ensemble,
+        _calibration(fitted),
+        fitted["n_samples_fit_"],
+        fitted["_seed"],
+        None if folds is None else tuple(folds),
+        None if signs is None else tuple(signs),
+        stored.closing,
+        bases=_bases(parts, kind, records),
+        gap=fitted.get("gap_"),
+        one_simplex=fitted.get("_joint", False),
+    )
+
+
+def _families(parts: Parts, inputs: int, bound: Tensor) -> families.StoredFamilies:
+    """The families of a file of any format."""
+    for name in ("families", "mixed"):
+        if name in parts.meta:
+            return families.restore_families(parts.within(name), inputs, bound)
+    return families.restore_family(parts.within("fit"), inputs, bound)
+
+
+def _mixed(stored: families.StoredFamilies, offset: Tensor) -> ConvexEnsemble:
+    if len(stored.families) == 1:
+        return stored.families[0].ensemble(offset)
+    names = [family.name for family in stored.families]
+    return mix_families(stored.families, dict(zip(names, stored.weights, strict=True)), offset)
+
+
+def _encoded_bases(result: FitResult) -> dict[str, Any]:
+    """The classes of models of the families, where all of them have a form in a file."""
+    with suppress(values.OpaqueError):
+        return {name: values.encode(basis) for name, basis in result.bases.items()}
+    return {}
+
+
+def _bases(parts: Parts, kind: SavedKind, records: tuple[Any, ...]) -> dict[str, Basis]:
+    given = parts.within("bases").meta if "bases" in parts.meta else {}
+    found = {name: _decoded(name, basis) for name, basis in given.items()}
+    for name, basis in found.items():
+        if not isinstance(basis, Basis):
+            raise ValueError(f"the basis of family {name!r} is none")
+        check_parameters(basis)
+    # an edited model has no families, but was made of some
+    names = [family.name for family in records] or list(found)
+    if found and (kind.unit != "round" or found.keys() != set(names)):
+        raise ValueError(f"{', '.join(map(repr, found))} are not the families of this model")
+    return {name: found[name] for name in names if found}
+
+
+def _target(model: Any, fitted: dict[str, Any]) -> Target:
+    if "classes_" in fitted:
+        return ClassTarget(fitted["classes_"], model.class_weight, model.temperature)
+    return NumberTarget(len(fitted["offset_"]), fitted["_one_dimensional"])
+
+
+def _calibration(fitted: dict[str, Any]) -> Calibration:
+    if "classes_" in fitted:
+        return Calibration(fitted["temperature_"])
+    return Calibration(residuals=fitted["residuals_"])
+
+
+def _versions() -> dict[str, str]:
+    libraries = {"numpy": np.__version__, "torch": str(torch.__version__), "scikit-learn": sklearn.__version__}
+    return {"gce": __version__, "python": platform.python_version(), **libraries}
+
+
+def _parameters(model: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """Parameters as JSON, and the ``repr`` of those that have no such form."""
+    known, opaque = {}, {}
+    for name, value in model.get_params(deep=False).items():
+        try:
+            known[name] = values.encode(value)
+            if len(json.dumps(known[name])) > _MOST_TEXT:
+                raise values.OpaqueError("too long")
+        except values.OpaqueError:
+            known.pop(name, None)
+            opaque[name] = repr(value)[:1000]
+    if opaque:
+        warn_user(
+            f"{', '.join(opaque)} cannot go into a model file and will be restored as the default: predictions do not "
+            "depend on it, another fit may",
+            UserWarning,
+        )
+    return known, opaque
+
+
+def _estimator(parts: Parts, kind: type[Any]) -> Any:
+    given = parts.within("parameters").meta
+    if parts.integer("version", 1) < _RENAMED_IN:
+        given = {name: upgrade(value) for name, value in given.items()}
+    unknown = given.keys() - set(kind._get_param_names())
+    if unknown:
+        raise ValueError(f"{kind.__name__} has no parameter {sorted(unknown)[0]!r}")
+    parameters = {name: _decoded(name, value) for name, value in given.items()}
+    # the one parameter that predictions look at
+    jobs = parameters.get("n_jobs")
+    if isinstance(jobs, bool) or not (jobs is None or isinstance(jobs, int)) or jobs == 0:
+        raise ValueError(f"'n_jobs' must be an integer other than 0, or null, but is {jobs!r}")
+    return kind(**parameters)
+
+
+def _decoded(name: str, value: Any) -> Any:
+    try:
+        return values.decode(value)
+    except ValueError as error:
+        raise ValueError(f"{name!r}: {error}") from error

@@ -1,0 +1,63 @@
+"""``model.to_onnx``: the graph of a whole model, written to a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from gce._utils.version import __version__
+from gce.bases.registry import first_unstorable
+from gce.io.container import write_bytes
+from gce.io.onnx.encoder import encode_inputs
+from gce.io.onnx.ensemble import raw_scores
+from gce.io.onnx.graph import Graph
+from gce.io.onnx.outputs import as_labels, inverse_link, predicted_label
+from gce.training.result import FitResult
+
+
+def to_onnx(estimator: str, result: FitResult, path: str | Path | IO[bytes]) -> None:
+    """Export a fitted model.
+
+    Parameters
+    ----------
+    estimator : str
+        The name of the estimator, for the description of the graph.
+    result : FitResult
+        The result of its fit.
+    path : str, Path or binary file
+        Where the graph is written.
+
+    Raises
+    ------
+    ValueError
+        A part of the model cannot be exported.
+    """
+    contents = _serialize(estimator, result)
+    if isinstance(path, str | Path):
+        write_bytes(Path(path), contents)
+    else:
+        path.write(contents)
+
+
+def _serialize(estimator: str, result: FitResult) -> bytes:
+    foreign = first_unstorable(result.external)
+    if foreign is not None:
+        raise ValueError(
+            f"{foreign} is not part of gce and cannot be exported to ONNX: save the model with joblib.dump"
+        )
+    graph = Graph()
+    raw = raw_scores(graph, result.ensemble, encode_inputs(graph, result.table), result.table.width)
+    outputs, temperature = len(result.offset), result.calibration.temperature
+    about: dict[str, Any] = {"estimator": estimator, "features": [column.name for column in result.table.columns]}
+    if result.target.classes is not None:
+        classes = as_labels(result.target.classes)
+        about["classes"] = classes.tolist()
+        graph.output("label", predicted_label(graph, classes, raw, outputs), classes.dtype)
+        tempered = raw if temperature == 1 else graph("Div", raw, np.float64(temperature))
+        graph.output("probabilities", inverse_link(graph, result.loss, tempered), np.float64, len(classes))
+    else:
+        graph.output("variable", inverse_link(graph, result.loss, raw), np.float64, outputs)
+    return graph.model(__version__, {key: json.dumps(value) for key, value in about.items()})

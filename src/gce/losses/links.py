@@ -1,0 +1,62 @@
+"""Links between scores and probabilities.
+
+On the CPU they are compiled loops, so that a row has the same bits whatever its position and the batch it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gce._utils import parallel
+
+
+def sigmoid(scores: Tensor) -> Tensor:
+    """Probabilities ``(..., 2)`` of two classes from the log-odds ``(..., 1)`` of the second class."""
+    loops = parallel.rowwise()
+    if loops is None or not _is_plain(scores):
+        return torch.cat([torch.sigmoid(-scores), torch.sigmoid(scores)], -1)
+    return _by_rows(loops.sigmoid, scores, (), 2).reshape(*scores.shape[:-1], 2)
+
+
+def softmax(scores: Tensor) -> Tensor:
+    """Probabilities ``(..., k)`` from one score per class, ``(..., k)``."""
+    loops = parallel.rowwise()
+    if loops is None or not _is_plain(scores):
+        return torch.softmax(scores, -1)
+    k = scores.shape[-1]
+    return _by_rows(loops.softmax, scores, (k,), k).reshape(scores.shape)
+
+
+def log_odds(p: Tensor) -> Tensor:
+    """Log-odds ``log(p / (1 - p))`` of probabilities of any shape."""
+    loops = parallel.rowwise()
+    if loops is None or not _is_plain(p):
+        return torch.log(p) - torch.log1p(-p)
+    return _by_rows(loops.log_odds, p, ()).reshape(p.shape)
+
+
+def centred_log(p: Tensor) -> Tensor:
+    """Logarithms of probabilities ``(..., k)``, centred over the classes."""
+    loops = parallel.rowwise()
+    if loops is None or not _is_plain(p):
+        scores = torch.log(p)
+        return scores - scores.mean(-1, keepdim=True)
+    k = p.shape[-1]
+    return _by_rows(loops.centred_log, p, (k,), k).reshape(p.shape)
+
+
+def _is_plain(t: Tensor) -> bool:
+    """Whether compiled loops can process a tensor."""
+    return t.device.type == "cpu" and t.dtype == torch.float64 and not t.requires_grad
+
+
+def _by_rows(loop: Callable[..., None], values: Tensor, row: tuple[int, ...], *result: int) -> Tensor:
+    """Apply a loop to numbers viewed as rows of shape ``row``; each row's result has the shape ``result``."""
+    rows = values.detach().contiguous().numpy().reshape(-1, *row)
+    out = np.empty((len(rows), *result))
+    loop(rows, out)
+    return torch.from_numpy(out)

@@ -1,0 +1,240 @@
+"""The risk, a loss with its targets and sample weights, and the risk along a line.
+
+Targets are kept here and nowhere else. Scores are relative to the offset ``c``, the constant around which the hull
+lies: ``pred = f - c`` is the weighted sum of the atoms.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gce.losses import Loss
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Weighted mean loss of ``M`` members over the same ``n`` rows.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss of a row.
+    y : Tensor of shape (n, k)
+        Targets.
+    weight : Tensor of shape (M, n)
+        Each member's sample weights, which sum to 1; 0 for rows that the member does not train on.
+    offset : Tensor of shape (k,)
+        Constant scores.
+    count : Tensor of shape (M,), optional
+        Effective number of rows of each member; by default its rows of positive weight.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gce.losses import Squared
+    >>> from gce.losses.risk import Risk
+    >>> y = torch.tensor([[0.0], [4.0]])
+    >>> risk = Risk(Squared(), y, weight=torch.full((1, 2), 0.5), offset=torch.tensor([2.0]))
+    >>> risk.value(torch.zeros(1, 2, 1))
+    tensor([4.])
+    """
+
+    loss: Loss
+    y: Tensor
+    weight: Tensor
+    offset: Tensor
+    count: Tensor | None = None
+
+    @property
+    def unit(self) -> Tensor:
+        """Weight of one row for each member, ``(M,)``."""
+        return 1 / ((self.weight > 0).sum(1).double() if self.count is None else self.count)
+
+    def value(self, pred: Tensor) -> Tensor:
+        """Risk of each member's scores ``(M, n, k)``, shape ``(M,)``.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (M, n, k)
+            Scores of each member.
+
+        Returns
+        -------
+        Tensor of shape (M,)
+        """
+        # a row of weight 0 may have any score, even one whose loss overflows: 0 * inf is not 0
+        cost = self.loss.value(self.offset + pred, self.y)
+        return torch.where(self.weight > 0, self.weight * cost, 0.0).sum(-1)
+
+    def gradient(self, pred: Tensor) -> Tensor:
+        """Functional gradient ``D`` at scores ``(M, n, k)``, of the same shape: 0 on rows without weight.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (M, n, k)
+            Scores of each member.
+
+        Returns
+        -------
+        Tensor of shape (M, n, k)
+        """
+        return self.weight[..., None] * self.loss.gradient(self.offset + pred, self.y)
+
+    def curvature(self, pred: Tensor) -> Tensor:
+        """Diagonal of the Hessian at scores ``(M, n, k)``, of that shape; sample weights for a loss with kinks.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (M, n, k)
+            Scores of each member.
+
+        Returns
+        -------
+        Tensor of shape (M, n, k)
+        """
+        weight = self.weight[..., None]
+        if not self.smooth:
+            return weight.expand_as(pred)
+        if self.loss.quadratic:
+            # the Hessian is constant: the scores of one member suffice
+            return (weight * self.loss.curvature(self.offset + pred[0], self.y)).expand_as(pred)
+        return weight * self.loss.curvature(self.offset + pred, self.y)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the loss is twice differentiable everywhere."""
+        try:
+            return self.loss.has_hessian and math.isfinite(self.loss.smoothness(1.0))
+        except NotImplementedError:
+            return False
+
+    def along(self, pred: Tensor, d: Tensor, limit: Tensor) -> Line:
+        """The risk along ``pred + size * d`` for scores ``(M, n, k)`` and step sizes up to ``limit`` ``(M, J)``.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (M, n, k)
+            Scores of each member.
+        d : Tensor of shape (M, n, k)
+            The direction.
+        limit : Tensor of shape (M, J)
+            The largest step sizes.
+
+        Returns
+        -------
+        Line
+        """
+        return Line(self, pred, d, limit)
+
+    def select(self, members: Tensor) -> Risk:
+        """The risk of some members, given by their indices.
+
+        Parameters
+        ----------
+        members : Tensor of shape (m,)
+            Indices of the members.
+
+        Returns
+        -------
+        Risk
+        """
+        count = None if self.count is None else self.count[members]
+        return Risk(self.loss, self.y, self.weight[members], self.offset, count)
+
+    def rows(self, index: Tensor | slice) -> Risk:
+        """The part of the sum over some rows (its weights no longer sum to 1).
+
+        Parameters
+        ----------
+        index : Tensor or slice
+            The rows.
+
+        Returns
+        -------
+        Risk
+        """
+        return Risk(self.loss, self.y[index], self.weight[:, index], self.offset, self.count)
+
+    def copy(self) -> Risk:
+        """A copy that shares no memory."""
+        return Risk(self.loss, self.y.clone(), self.weight.clone(), self.offset.clone(), self.count)
+
+    def load(self, other: Risk) -> None:
+        """Copy the targets, weights and offset of another risk of the same shapes into this one's memory."""
+        for mine, theirs in ((self.y, other.y), (self.weight, other.weight), (self.offset, other.offset)):
+            mine.copy_(theirs)
+
+
+@dataclass(frozen=True)
+class Line:
+    """The risk along a direction: a convex function of each member's step size.
+
+    With ``J > 1`` each output has its own simplex and step size; the loss is then a sum over outputs, so that the
+    derivative with respect to one step size does not depend on the others.
+
+    Parameters
+    ----------
+    risk : Risk
+        The risk.
+    pred : Tensor of shape (M, n, k)
+        Scores at step size 0.
+    d : Tensor of shape (M, n, k)
+        The direction.
+    limit : Tensor of shape (M, J)
+        The largest step sizes.
+    """
+
+    risk: Risk
+    pred: Tensor
+    d: Tensor
+    limit: Tensor
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether the risk is quadratic along the line."""
+        return self.risk.loss.quadratic
+
+    # what does not depend on the step size is computed once: a search evaluates a dozen sizes
+
+    @cached_property
+    def _base(self) -> Tensor:
+        return self.risk.offset + self.pred
+
+    @cached_property
+    def _weighted_direction(self) -> Tensor:
+        return self.risk.weight[..., None] * self.d
+
+    def value(self, size: Tensor) -> Tensor:
+        """Risk at step sizes ``(M, J)``, shape ``(M,)``.
+
+        Parameters
+        ----------
+        size : Tensor of shape (M, J)
+            Step sizes.
+
+        Returns
+        -------
+        Tensor of shape (M,)
+        """
+        return self.risk.value(self.pred + size[:, None] * self.d)
+
+    def slope(self, size: Tensor) -> Tensor:
+        """Derivative of the risk with respect to each step size, shape ``(M, J)``.
+
+        Parameters
+        ----------
+        size : Tensor of shape (M, J)
+            Step sizes.
+
+        Returns
+        -------
+        Tensor of shape (M, J)
+        """
+        here = torch.addcmul(self._base, size[:, None], self.d)
+        by_output = (self.risk.loss.gradient(here, self.risk.y) * self._weighted_direction).sum(1)
+        return by_output.sum(-1, keepdim=True) if self.limit.shape[1] == 1 else by_output

@@ -1,0 +1,176 @@
+"""Validation and encoding of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gce._utils.devices import as_numpy
+from gce._utils.params import short_repr
+from gce.preprocessing.frames import DATES, is_frame, is_missing
+
+Array = NDArray[np.float64]
+
+
+#: Largest absolute target and least spread of a regression: sums of squares must neither overflow nor underflow.
+_MAX_TARGET, _MIN_SPREAD = 1e100, 1e-100
+
+
+def targets_as_array(y: Any, name: str = "y") -> Any:
+    """Targets as an array, from a data frame or series of any library; anything else is returned unchanged.
+
+    Parameters
+    ----------
+    y : array-like, series or data frame of shape (n,) or (n, k)
+        The targets.
+    name : str, default="y"
+        Name of the parameter in errors.
+
+    Raises
+    ------
+    ValueError
+        There are missing values (None, NA, masked); NaN among numbers is left to scikit-learn's checks.
+    """
+    targets = _as_array(y)
+    if isinstance(targets, np.ma.MaskedArray):
+        if np.ma.getmaskarray(targets).any():
+            raise ValueError(f"{name} is a masked array with masked values: drop these rows")
+        targets = targets.data
+    values = _objects(targets)
+    # numpy would convert NaN in a list of text to the text "nan"
+    words = any(isinstance(value, str) for value in values)
+    if any(is_missing(value) and (words or not isinstance(value, float | np.floating)) for value in values):
+        advice = ", or make them a class" if name == "y" else ""
+        raise ValueError(f"{name} has missing values (None, NaN or NA): drop these rows{advice}")
+    return targets
+
+
+def _as_array(y: Any) -> Any:
+    if isinstance(y, np.ndarray | list | tuple) or y is None:
+        return y
+    import narwhals as nw
+
+    if is_frame(y):
+        frame = nw.from_native(y, eager_only=True)
+        columns = [np.asarray(series.to_numpy()) for series in frame.iter_columns()]
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+    if nw.dependencies.is_into_series(y):
+        series = nw.from_native(y, series_only=True)
+        # the conversion of an Arrow dictionary would replace missing values by a class
+        text = isinstance(series.dtype, nw.Categorical | nw.Enum | nw.String)
+        return np.asarray(series.to_list(), dtype=object) if text else np.asarray(series.to_numpy())
+    return y
+
+
+def _objects(y: Any) -> Collection[Any]:
+    """The values of a list, or of an array of Python objects; empty for anything else."""
+    if isinstance(y, np.ndarray):
+        return y.ravel() if y.dtype == object else ()
+    return y if isinstance(y, list | tuple) else ()
+
+
+def check_regression_targets(y: Any) -> None:
+    """Raise a ValueError for regression targets ``(n,)`` or ``(n, k)`` that are dates, or integers beyond float64."""
+    dates = isinstance(y, np.ndarray) and y.dtype.kind in "mM"
+    for value in _objects(y):
+        dates = dates or isinstance(value, DATES)
+        if isinstance(value, int) and abs(value) > _MAX_TARGET:
+            raise _too_large(value)
+    if dates:
+        raise ValueError(
+            "y holds dates or times: convert them to numbers, such as days since a first date "
+            "(pandas: (y - y.min()).dt.days)"
+        )
+
+
+def check_magnitude(y: Array) -> None:
+    """Raise a ValueError for regression targets ``(n, k)`` whose sums of squares overflow."""
+    largest = np.abs(y).max(initial=0.0)
+    if largest > _MAX_TARGET:
+        raise _too_large(largest)
+
+
+def check_spread(y: Array) -> None:
+    """Raise a ValueError for regression targets ``(n, k)`` that differ by so little that squares underflow."""
+    spread = np.ptp(y, axis=0)
+    if ((spread > 0) & (spread < _MIN_SPREAD)).any():
+        raise ValueError(
+            f"y has a range of only {spread[spread > 0].min():.3g}, and sums of squares of such numbers are 0: "
+            f"multiply y, so that its range is at least {_MIN_SPREAD:.0e}"
+        )
+
+
+def _too_large(value: Any) -> ValueError:
+    described = f"{value:.3g}" if isinstance(value, float) else f"an integer of {len(str(abs(value)))} digits"
+    return ValueError(
+        f"y holds {described}, and sums of squares of such numbers are beyond float64: divide y, so that it stays "
+        f"below {_MAX_TARGET:.0e}"
+    )
+
+
+def check_labels(y: NDArray[Any]) -> None:
+    """Raise a ValueError for class labels ``(n,)`` that have missing values, or that cannot be sorted."""
+    if y.dtype != object:
+        return
+    if any(is_missing(label) for label in y):
+        raise ValueError("y has missing values (None or NaN): drop these rows, or make them a class")
+    text = {isinstance(label, str) for label in y}
+    if len(text) > 1:
+        raise ValueError(f"y mixes text and numbers, as in {y[:5].tolist()}: convert it to one of them")
+
+
+def one_hot(codes: NDArray[np.intp], classes: int) -> Array:
+    """One-hot encoding of class codes.
+
+    Parameters
+    ----------
+    codes : array of shape (n,)
+        Codes from 0 to ``classes - 1``.
+    classes : int
+        Number of classes.
+
+    Returns
+    -------
+    array of shape (n, 1) for two classes, else (n, classes)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gce.preprocessing import one_hot
+    >>> one_hot(np.array([0, 1]), 2).tolist()
+    [[0.0], [1.0]]
+    >>> one_hot(np.array([2]), 3).tolist()
+    [[0.0, 0.0, 1.0]]
+    """
+    if classes == 2:
+        return codes[:, None].astype(np.float64)
+    return np.eye(classes)[codes]
+
+
+def as_bound(given: Any, outputs: int) -> Tensor:
+    """The ``bound`` parameter as a tensor.
+
+    Parameters
+    ----------
+    given : float or array-like of shape (outputs,)
+        One number for all outputs, or one for each.
+    outputs : int
+        Number of outputs, k.
+
+    Returns
+    -------
+    Tensor of shape (k,)
+    """
+    words = f"bound must be a positive number, or one for each of the {outputs} outputs, got {short_repr(given)}"
+    try:
+        bound = np.asarray(as_numpy(given), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(words) from error
+    if bound.shape not in ((), (1,), (outputs,)) or not (np.isfinite(bound) & (bound > 0)).all():
+        raise ValueError(words)
+    return torch.from_numpy(np.broadcast_to(bound, (outputs,)).copy())

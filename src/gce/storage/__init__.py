@@ -1,5 +1,0 @@
-"""Models and checkpoints in files."""
-
-from gce.storage.container import ModelFileError
-
-__all__ = ["ModelFileError"]

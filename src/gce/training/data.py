@@ -1,0 +1,48 @@
+"""The data of a fit, validated and encoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gce._utils.random import Streams
+from gce.losses import Loss
+from gce.preprocessing import Table
+from gce.training.problem import Metric, Problem
+from gce.training.targets import Target
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """Rows, targets and folds of a fit, ready for training.
+
+    Parameters
+    ----------
+    table : Table
+        How columns are encoded.
+    target : Target
+    loss : Loss
+    problem : Problem
+    metric : callable or None
+        What early stopping monitors; None where no row is held out.
+    streams : Streams
+        Random numbers, one stream per member.
+    held_out_total : array of shape (M,)
+        Total sample weight of the rows that each member holds out.
+    n_samples : int
+        Rows of positive weight, those for validation left out.
+    signs : tuple of int or None
+        Of each encoded column whether predictions rise (1) or fall (-1) with it, or are free (0).
+    """
+
+    table: Table
+    target: Target
+    loss: Loss
+    problem: Problem
+    metric: Metric | None
+    streams: Streams
+    held_out_total: NDArray[np.float64]
+    n_samples: int
+    signs: tuple[int, ...] | None

@@ -1,0 +1,86 @@
+"""Families: which classes of models are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from gce._utils.params import look_up, short_repr
+from gce.bases import BASES, Basis, Forest, Neural, SymmetricTree, Tree
+from gce.bases.neural.basis import FULL_BATCH_ROWS
+from gce.preprocessing.sparse import Inputs
+from gce.preprocessing.splits import SMALL_ROWS
+
+#: Entries of sparse rows, zeros included, up to which "auto" fits trees: their growers look at every one of them.
+SPARSE_FOR_TREES = 1 << 26
+
+#: Epochs of an atom where there are more columns than rows.
+WIDE_EPOCHS = 10
+
+
+def choose_bases(given: Any, rows: int, columns: int, unconstrained: bool) -> dict[str, Basis]:
+    """The bases that are fitted, by the name of their family.
+
+    Parameters
+    ----------
+    given : str, Basis, or several of them
+        What the user asks for; "auto" is :func:`default_bases`.
+    rows, columns : int
+        Number of training rows and of encoded columns.
+    unconstrained : bool
+        Rows suit trees (:func:`suits_trees`), no column is constrained to be monotonic and no algorithm is named.
+    """
+    if isinstance(given, str) and given == "auto":
+        return default_bases(rows, columns) if unconstrained else {"neural": _networks(rows, columns, Neural())}
+    if isinstance(given, Mapping):
+        several = dict(given)
+        if not all(isinstance(name, str) for name in several):
+            raise ValueError(f"basis must have strings as the names of its families, got {short_repr(given)}")
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        several = {_name(one): one for one in given}
+        if len(several) < len(given):
+            raise ValueError(f"basis={given!r} contains the same class twice: give a dict with a name for each")
+    else:
+        several = {_name(given): given}
+    if not several:
+        raise ValueError(f"basis must name at least one class of models, got {given!r}")
+    found = {name: look_up("basis", one, BASES, Basis) for name, one in several.items()}
+    if len(found) > 1 and any(basis.separate for basis in found.values()):
+        raise ValueError(
+            f"basis={given!r} has several families, which need weights that all outputs share: use shared=True in each"
+        )
+    return found
+
+
+def suits_trees(X: Inputs) -> bool:
+    """Whether "auto" fits trees to rows ``(N, d)``: to all but very large sparse ones."""
+    return isinstance(X, Tensor) or len(X) * X.shape[1] <= SPARSE_FOR_TREES
+
+
+def _name(given: Any) -> str:
+    return given if isinstance(given, str) else type(given).__name__.lower()
+
+
+def default_bases(rows: int, columns: int) -> dict[str, Basis]:
+    """Boosted trees of two shapes, a forest and networks; their sizes depend on the number of rows.
+
+    The numbers were chosen on the development sets: see benchmarks/results/ablation.md.
+    """
+    small = rows < SMALL_ROWS
+    return {
+        "tree": Tree(max_leaf_nodes=16, min_samples_leaf=1, subsample=0.8)
+        if small
+        else Tree(max_leaf_nodes=63, max_features=0.75),
+        "symmetric": SymmetricTree() if small else SymmetricTree(learning_rate=0.2),
+        "forest": Forest(n_estimators=20),
+        "neural": _networks(rows, columns, Neural() if rows <= FULL_BATCH_ROWS else Neural(max_epochs=15)),
+    }
+
+
+def _networks(rows: int, columns: int, usual: Neural) -> Neural:
+    """Networks for a table with more columns than rows are trained briefly: an atom that is trained for long
+    interpolates its rows, and predicts others worse than a constant does (benchmarks/results/sparse_text.md).
+    """
+    return Neural(max_epochs=WIDE_EPOCHS) if columns > rows and rows <= FULL_BATCH_ROWS else usual

@@ -1,0 +1,273 @@
+"""The rounds of one family: the loop, early stopping, and the record that is left.
+
+A fit keeps atoms, weights and counters, not data: given the same rows again it continues as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gce._utils import parallel
+from gce._utils.memory import cache_budget
+from gce._utils.random import Streams
+from gce.bases.base import Basis
+from gce.bases.context import FitContext
+from gce.frank_wolfe.active_set import ActiveSet, ActiveSetState, Slot
+from gce.frank_wolfe.algorithm import Algorithm
+from gce.frank_wolfe.step import Step
+from gce.losses.line_search import LineSearch
+from gce.training.callbacks import Callback, EarlyStopping, SharedEarlyStopping
+from gce.training.problem import Metric, Problem
+from gce.training.rounds import FamilyRecord, Round, padded, weight_paths
+
+#: Number of predictions of all members below which tensor operations are too short for several threads.
+_FEW = 1 << 20
+
+#: Called with every round and with the active set as the next round will find it.
+Keep = Callable[[Round, ActiveSet], None]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a family is fitted.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Which weights move in a round.
+    basis : Basis
+        The oracle.
+    line_search : LineSearch
+    streams : Streams
+        Random numbers, one stream per member.
+    """
+
+    algorithm: Algorithm
+    basis: Basis
+    line_search: LineSearch
+    streams: Streams
+
+
+class ResumeState(NamedTuple):
+    """Where an earlier run of a family stopped, and what stores its next rounds.
+
+    Parameters
+    ----------
+    active_set : ActiveSetState or None
+        The state of the active set after the last round.
+    keep : callable or None
+        Stores a round.
+    """
+
+    active_set: ActiveSetState | None = None
+    keep: Keep | None = None
+
+
+class FamilyFit:
+    """The fit of one family in progress.
+
+    Parameters
+    ----------
+    name : str
+    members : int
+    stopping : EarlyStopping
+    inflated_bound : bool, default=False
+        See :class:`gce.training.rounds.FamilyRecord`.
+
+    Attributes
+    ----------
+    rounds : list of Round
+    bound : Tensor of shape (k,) or None
+        The hull of the rounds, known once the first one ran.
+    best_outputs : Tensor of shape (M, N, k) or None
+        Each member's predictions at its best round, measured from the offset, where the last run knows them.
+    """
+
+    def __init__(self, name: str, members: int, stopping: EarlyStopping, inflated_bound: bool = False) -> None:
+        self.name, self.members, self.stopping, self.inflated_bound = name, members, stopping, inflated_bound
+        self.rounds: list[Round] = []
+        self.bound: Tensor | None = None
+        self.best_outputs: Tensor | None = None
+        self._finished: set[int] = set()
+        self._calls = [0] * members
+        self._last_gap = [float("inf")] * members
+
+    @classmethod
+    def resumed(cls, record: FamilyRecord, name: str) -> FamilyFit:
+        """A fit under a new name that continues after the last round of a record, with no limits yet."""
+        stopping = (SharedEarlyStopping if record.shared_stopping else EarlyStopping)(None, 0.0)
+        fit = cls(name, record.members, stopping, record.inflated_bound)
+        fit.bound = record.bound
+        fit.replay(record.rounds)
+        return fit
+
+    @property
+    def record(self) -> FamilyRecord:
+        """The rounds so far."""
+        best = self.stopping.best_round
+        return FamilyRecord(
+            self.name,
+            self.members,
+            tuple(self.rounds),
+            tuple(best[m] for m in range(self.members)) if self.rounds else (),
+            self.bound,
+            self.inflated_bound,
+            isinstance(self.stopping, SharedEarlyStopping),
+        )
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds were run."""
+        return len(self.rounds)
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the rounds."""
+        return self.rounds[-1].seconds if self.rounds else 0.0
+
+    def replay(self, rounds: Iterable[Round]) -> None:
+        """Continue where an earlier run was after these rounds."""
+        for record in rounds:
+            self.stopping.note(record.t, record.members, record.columns["risk"], record.columns.get("validation"))
+            self._append(record)
+
+    def continues(self, max_iter: int, max_calls: float) -> bool:
+        """Whether any member has rounds left within these limits."""
+        return self.n_rounds < max_iter and len(self._open(max_calls)) > 0
+
+    def run(
+        self,
+        problem: Problem,
+        method: Method,
+        *,
+        max_iter: int,
+        max_calls: float,
+        metric: Metric | None,
+        callbacks: Iterable[Callback] = (),
+        resume: ResumeState | None = None,
+        context: FitContext | None = None,
+    ) -> None:
+        """Run rounds until every member is done, a limit is reached or a callback returns True.
+
+        Families that are given the same ``context`` share what it caches of the rows.
+        """
+        context = FitContext() if context is None else context
+        state, keep = resume or ResumeState()
+        bound = problem.bound.cpu()
+        # atoms of an earlier run stay within its own hull
+        self.bound = bound if self.bound is None else torch.maximum(self.bound, bound)
+        if state is None:
+            self.best_outputs = None
+        members = self._open(max_calls)
+        if not self.continues(max_iter, max_calls):
+            return
+        active = self._active_set(problem, method, members, state)
+        if self.n_rounds == 0:
+            self.best_outputs = active.pred.clone()
+        few = active.pred.device.type == "cpu" and active.pred.numel() < _FEW
+        with parallel.alone() if few else nullcontext():
+            method.basis.prepare(active.X, context)
+            self._iterate(problem, method, active, max_iter, max_calls, metric, list(callbacks), keep, context)
+
+    def _iterate(
+        self,
+        problem: Problem,
+        method: Method,
+        active: ActiveSet,
+        max_iter: int,
+        max_calls: float,
+        metric: Metric | None,
+        callbacks: list[Callback],
+        keep: Keep | None,
+        context: FitContext,
+    ) -> None:
+        before = self.seconds
+        steps = method.algorithm.iterate(
+            problem.risk, active, method.basis, method.line_search, problem.bound, method.streams, context
+        )
+        for step in steps:
+            validation = None if metric is None else metric(active.pred, step.members)
+            step = dataclasses.replace(step, validation=validation, seconds=before + step.seconds)
+            record = self._round(step, active, self.stopping(step))
+            self._append(record)
+            self._keep_best(step, active)
+            going = [m not in self._finished and self._calls[m] < max_calls for m in step.members]
+            if any(going) and not all(going):
+                active.retire(torch.tensor(going, device=active.X.device))
+            if keep is not None:
+                keep(record, active)
+            # every callback sees every round, whatever an earlier one returns
+            stop = [bool(callback(step)) for callback in callbacks]
+            if any(stop) or step.t >= max_iter or not any(going):
+                return
+
+    def _open(self, max_calls: float) -> list[int]:
+        return [m for m in range(self.members) if m not in self._finished and self._calls[m] < max_calls]
+
+    def _keep_best(self, step: Step, active: ActiveSet) -> None:
+        """Keep the predictions of members whose best round this is."""
+        if self.best_outputs is not None:
+            better = [i for i, m in enumerate(step.members) if self.stopping.best_round[m] == step.t]
+            if len(better) == self.members:
+                self.best_outputs.copy_(active.pred)
+            else:
+                self.best_outputs[[step.members[i] for i in better]] = active.pred[better]
+
+    def _active_set(
+        self, problem: Problem, method: Method, members: list[int], state: ActiveSetState | None
+    ) -> ActiveSet:
+        """The active set after the last round, for some members."""
+        basis = method.basis
+        X = problem.X.to(basis.dtype(problem.train_rows))
+        rows, outputs = problem.y.shape
+        budget = cache_budget(rows, outputs, len(members), X.device) if not method.algorithm.append_only else 0
+        active = ActiveSet(X, problem.train_rows, self.members, outputs, separate=basis.separate, cache_bytes=budget)
+        active.retire(torch.tensor([m in members for m in range(self.members)], device=X.device))
+        if state is not None:
+            active.restore_state(state)
+        for record in self.rounds:
+            if record.atoms is not None:
+                position = torch.tensor([record.position.get(m, -1) for m in members], device=X.device)
+                active.readmit(Slot(record.atoms, position))
+        if self.rounds:
+            paths = weight_paths(self.rounds, self.members)
+            weights = torch.stack([padded(paths[m][-1], len(active.slots)) for m in members])
+            counters = [(self._calls[m], self._last_gap[m]) for m in members]
+            active.resume(weights.to(X.device), counters, self.n_rounds)
+        return active
+
+    def _round(self, step: Step, active: ActiveSet, finished: list[int]) -> Round:
+        gap, weights = "gap" if step.certified else "gap_lower", active.weights.cpu().clone()
+        used = (weights > 0).any(2).sum(1).double()
+        columns = {"risk": step.risk, gap: step.gap, "step_size": step.step_size.mean(1), "n_atoms": used}
+        if step.validation is not None:
+            columns["validation"] = step.validation
+        # the first slot is the zero function's
+        known = 1 + sum(record.atoms is not None for record in self.rounds)
+        new = active.slots[-1] if len(active.slots) > known else None
+        positions = () if new is None else zip(step.members, new.position.tolist(), strict=True)
+        return Round(
+            t=step.t,
+            seconds=step.seconds,
+            members=list(step.members),
+            columns={name: value.tolist() for name, value in columns.items()},
+            weights=weights,
+            calls=step.calls.tolist(),
+            last_gap=active.last_gap.tolist(),
+            finished=finished,
+            atoms=None if new is None else new.atoms,
+            position={m: p for m, p in positions if p >= 0},
+        )
+
+    def _append(self, record: Round) -> None:
+        self.rounds.append(record)
+        for m, calls, last_gap in zip(record.members, record.calls, record.last_gap, strict=True):
+            self._calls[m], self._last_gap[m] = calls, last_gap
+        self._finished.update(record.finished)

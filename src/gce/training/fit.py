@@ -1,0 +1,319 @@
+"""A fit, once its data and plan are known: the families are run, then weighted and calibrated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gce.bases.base import Basis
+from gce.bases.context import FitContext
+from gce.frank_wolfe.active_set import ActiveSet
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.training.calibration import Calibration, HeldOutScores, gather_held_out
+from gce.training.callbacks import Callback, CallbackList, FamilyTurn, TimeLimit
+from gce.training.data import FitData
+from gce.training.family_fit import FamilyFit, Keep, ResumeState
+from gce.training.family_weights import (
+    FamilyScreening,
+    closing_columns,
+    closing_entry,
+    mix_families,
+    select_held_out,
+    weigh_families,
+)
+from gce.training.plan import FamilyPlan, FitPlan
+from gce.training.problem import Problem
+from gce.training.progress import Log, ProgressBar, shows_progress_bar
+from gce.training.result import FitResult, family_history
+from gce.training.rounds import EpochRecord, FamilyRecord, Round
+from gce.training.sklearn_callbacks import FitTask
+from gce.training.time_shares import TimeShares
+
+Array = NDArray[np.float64]
+
+#: Rows that are predicted at a time.
+_BLOCK_ROWS = 65_536
+
+
+class RoundStore(Protocol):
+    """Where the rounds of a fit are kept while it runs: a checkpoint folder."""
+
+    def begin(self, plan: FitPlan, data: FitData) -> None:
+        """Take the store for a fit; that of another fit is refused."""
+
+    def resume(self, family: FamilyPlan, fit: FamilyFit, data: FitData) -> ResumeState:
+        """Replay the rounds that the store has of a family."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedFamilies:
+    """The families of a plan as far as they were fitted.
+
+    Parameters
+    ----------
+    plan : FitPlan
+    fits : dict of FamilyFit
+        By the family's name.
+    clock : TimeLimit or None
+    """
+
+    plan: FitPlan
+    fits: dict[str, FamilyFit]
+    clock: TimeLimit | None
+
+    @property
+    def bases(self) -> dict[str, Basis]:
+        """The class of models of each family."""
+        return {family.name: family.method.basis for family in self.plan.families}
+
+    @property
+    def begun(self) -> list[FamilyFit]:
+        """The families that have rounds: a fit may end before the last family begins."""
+        return [fit for fit in self.fits.values() if fit.rounds]
+
+
+def run(
+    plan: FitPlan,
+    data: FitData,
+    *,
+    previous: FitResult | None = None,
+    store: RoundStore | None = None,
+    clock: TimeLimit | None = None,
+    callbacks: Sequence[Callback] = (),
+    task: FitTask,
+) -> FittedFamilies:
+    """Run every family of a plan.
+
+    Parameters
+    ----------
+    plan : FitPlan
+    data : FitData
+    previous : FitResult, optional
+        The fit that is continued.
+    store : RoundStore, optional
+        Where rounds are kept.
+    clock : TimeLimit, optional
+    callbacks : sequence of callables
+        Called with every step of every family.
+    task : FitTask
+        The fit as scikit-learn's callbacks see it.
+
+    Returns
+    -------
+    FittedFamilies
+    """
+    if store is not None:
+        store.begin(plan, data)
+    fits = _begin_families(plan, data, previous)
+    resume = {} if store is None else {p.name: store.resume(p, fits[p.name], data) for p in plan.families}
+    families, fitted = plan.families, FittedFamilies(plan, fits, clock)
+    task.begin(sum(family.max_rounds for family in families))
+    with _watching(plan, fitted, data, callbacks, task) as watchers:
+        context = FitContext()
+        shares = TimeShares(families, fits, clock, context)
+        shares.measure(data.problem, partial(data.target.calibrate, data.loss))
+        for number, family in enumerate(families):
+            fit = fits[family.name]
+            before = [other for other in list(fits.values())[:number] if other.rounds]
+            family.limit(fit)
+            screening = FamilyScreening(fit, before, data.problem, family.method.basis.fit_defaults.screening_rounds)
+            if screening.rejects() or (limits := shares.begin(family.name)) is None:
+                continue
+            watchers.begin_family(_turn(family, fits))
+            fit.run(
+                family.problem,
+                family.method,
+                max_iter=family.max_iter,
+                max_calls=family.max_calls,
+                metric=data.metric,
+                callbacks=[*limits, screening, watchers],
+                resume=_unless_cut_short(resume.get(family.name), context),
+                context=context,
+            )
+            shares.end(family.name, limits)
+            if watchers.stopped:
+                break
+    return fitted
+
+
+def _begin_families(plan: FitPlan, data: FitData, previous: FitResult | None) -> dict[str, FamilyFit]:
+    """The fit of each family: of no rounds, or as a previous fit left it."""
+    if previous is None:
+        return {family.name: family.begin() for family in plan.families}
+    members = data.problem.members
+    if previous.members != members:
+        raise ValueError(f"warm_start continues {previous.members} members, but cv now gives {members}")
+    if previous.signs != data.signs:
+        raise ValueError(
+            f"warm_start continues atoms with monotonic constraints {previous.signs}, which "
+            f"monotonic_cst={plan.parameters.get('monotonic_cst')!r} cannot change: set warm_start=False and fit again"
+        )
+    names, known = [family.name for family in plan.families], [family.name for family in previous.families]
+    # a family alone may be followed by another one, whose atoms are added to its own
+    if len(names) != len(known) or (len(known) > 1 and names != known):
+        raise ValueError(
+            f"warm_start continues {', '.join(known) if len(known) > 1 else 'one family'}, but "
+            f"basis={plan.parameters.get('basis')!r} has {', '.join(names)}: set warm_start=False and fit again"
+        )
+    records = cast(tuple[FamilyRecord, ...], previous.families)
+    return {name: FamilyFit.resumed(record, name) for name, record in zip(names, records, strict=True)}
+
+
+def _turn(family: FamilyPlan, fits: dict[str, FamilyFit]) -> FamilyTurn:
+    others = [fit for name, fit in fits.items() if name != family.name]
+    had, took = sum(fit.n_rounds for fit in others), sum(fit.seconds for fit in others)
+    return FamilyTurn(family.name if others else None, had, took, family.max_rounds, family.max_calls)
+
+
+def _unless_cut_short(resume: ResumeState | None, context: FitContext) -> ResumeState | None:
+    """Keep rounds, but not one whose atoms the deadline cut short: the next call trains them to the end."""
+    if resume is None or resume.keep is None:
+        return resume
+    keep: Keep = resume.keep
+
+    def keep_whole(record: Round, active: ActiveSet) -> None:
+        if not context.cut_short:
+            keep(record, active)
+
+    return resume._replace(keep=keep_whole)
+
+
+@contextmanager
+def _watching(
+    plan: FitPlan, fitted: FittedFamilies, data: FitData, callbacks: Sequence[Callback], task: FitTask
+) -> Iterator[CallbackList]:
+    """The callbacks of a fit: the user's, the log, scikit-learn's and the progress bar."""
+    with ExitStack() as stack:
+        watchers = CallbackList([*callbacks, stack.enter_context(Log())])
+        if task.has_callbacks:
+            watchers.add(stack.enter_context(task.rounds(lambda: {"_result": _snapshot(fitted, data)})))
+        if shows_progress_bar(plan.verbose):
+            fits = fitted.fits
+            left = {family.name: max(0, family.max_rounds - fits[family.name].n_rounds) for family in plan.families}
+            bar = stack.enter_context(ProgressBar(left, *([] if fitted.clock is None else [fitted.clock])))
+            watchers.on_family_begin(bar.begin_family)
+            watchers.add(bar)
+        yield watchers
+
+
+def _snapshot(fitted: FittedFamilies, data: FitData) -> FitResult:
+    """The result of a fit that is still running, with equal weights of its families and without calibration."""
+    families = tuple(fit.record for fit in fitted.fits.values())
+    begun = [fit.name for fit in fitted.begun]
+    weights = {name: 1 / len(begun) if name in begun else 0.0 for name in fitted.fits}
+    if len(families) == 1:
+        ensemble = families[0].ensemble(data.problem.offset)
+    else:
+        ensemble = mix_families(families, weights, data.problem.offset)
+    return _result(data, families, weights, ensemble, Calibration(), bases=fitted.bases)
+
+
+def calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
+    """The result of a fit: family weights, ensemble, temperature or residuals.
+
+    Parameters
+    ----------
+    fitted : FittedFamilies
+    data : FitData
+
+    Returns
+    -------
+    FitResult
+    """
+    problem, total = data.problem, data.held_out_total
+    families = tuple(fit.record for fit in fitted.fits.values())
+    weights, closing = {families[0].name: 1.0}, None
+    if len(families) == 1:
+        ensemble, (fit,) = families[0].ensemble(problem.offset), fitted.fits.values()
+        # under a time limit predictions that are known are not computed again
+        known = None if fitted.clock is None else fit.best_outputs
+        rows = _predict_held_out(ensemble, problem, total) if known is None else select_held_out(known, problem, total)
+    else:
+        began, before = time.perf_counter(), family_history(families, None)[-1]["seconds"]
+        weighted = weigh_families(fitted.begun, problem, total)
+        columns = closing_columns(families, weighted, problem)
+        closing = closing_entry(families, columns, before + time.perf_counter() - began)
+        weights = {name: weighted.weights.get(name, 0.0) for name in fitted.fits}
+        rows = select_held_out(weighted.pred, problem, total)
+        ensemble = mix_families(families, weights, problem.offset)
+    return _result(
+        data,
+        families,
+        weights,
+        ensemble,
+        _calibration(data, ensemble, rows),
+        closing=closing,
+        bases=fitted.bases,
+        cut_short=fitted.clock is not None and bool(fitted.clock.message),
+    )
+
+
+def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData) -> FitResult:
+    """The result of networks that were trained all at once.
+
+    Parameters
+    ----------
+    ensemble : ConvexEnsemble
+        Each member at its best epoch.
+    epochs : EpochRecord
+    data : FitData
+
+    Returns
+    -------
+    FitResult
+    """
+    rows = _predict_held_out(ensemble, data.problem, data.held_out_total)
+    return _result(data, (epochs,), {epochs.name: 1.0}, ensemble, _calibration(data, ensemble, rows))
+
+
+def _result(
+    data: FitData,
+    families: Sequence[FamilyRecord | EpochRecord],
+    weights: Mapping[str, float],
+    ensemble: ConvexEnsemble,
+    calibration: Calibration,
+    **more: Any,
+) -> FitResult:
+    return FitResult(
+        table=data.table,
+        target=data.target,
+        loss=data.loss,
+        families=tuple(families),
+        family_weights=tuple(weights.values()),
+        ensemble=ensemble,
+        calibration=calibration,
+        n_samples=data.n_samples,
+        seed=data.streams.seed,
+        folds=data.streams.names,
+        signs=data.signs,
+        **more,
+    )
+
+
+def _calibration(data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores) -> Calibration:
+    """Temperature or residuals, from held-out rows or, where there are none, from the training rows."""
+    if len(rows.y):
+        return data.target.calibrate(data.loss, rows)
+    problem = data.problem
+    return data.target.calibrate_in_sample(
+        data.loss, len(problem.y), lambda: HeldOutScores(ensemble(problem.X), problem.y, problem.train[0])
+    )
+
+
+def _predict_held_out(ensemble: ConvexEnsemble, problem: Problem, total: Array) -> HeldOutScores:
+    """Predict with each member the rows that it holds out, of total weights ``(M,)``."""
+
+    def predict(m: int, rows: Tensor) -> Tensor:
+        member = ensemble.of_member(m)
+        return torch.cat([member(problem.X[block]) for block in rows.split(_BLOCK_ROWS)])
+
+    return gather_held_out(problem, total, predict)

@@ -1,0 +1,144 @@
+"""The plan of a fit: every "auto" resolved once, frozen before the first round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from gce._utils.params import look_up
+from gce.bases.base import Basis, FitDefaults
+from gce.frank_wolfe.algorithm import Algorithm
+from gce.frank_wolfe.algorithms import ALGORITHMS, Boosting
+from gce.losses.line_search import LINE_SEARCHES, LineSearch
+from gce.training.callbacks import EarlyStopping, SharedEarlyStopping
+from gce.training.data import FitData
+from gce.training.families import choose_bases, suits_trees
+from gce.training.family_fit import FamilyFit, Method
+from gce.training.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyPlan:
+    """One family of models with all that it takes to fit it.
+
+    Parameters
+    ----------
+    name : str
+    problem : Problem
+        In the hull of this family.
+    method : Method
+    max_calls : float
+        Maximum number of oracle calls per member.
+    max_iter : int
+        Maximum number of rounds.
+    patience : int or None
+        Rounds without progress after which a member is done.
+    tol : float
+    inflated_bound : bool
+        The hull of ``problem`` is wider than that of the fit.
+    """
+
+    name: str
+    problem: Problem
+    method: Method
+    max_calls: float
+    max_iter: int
+    patience: int | None
+    tol: float
+    inflated_bound: bool
+
+    @property
+    def max_rounds(self) -> int:
+        """Rounds at most: an algorithm that calls the oracle in every round has as many rounds as calls."""
+        every_round = type(self.method.algorithm).needs_oracle is Algorithm.needs_oracle
+        return int(min(self.max_iter, self.max_calls)) if every_round else self.max_iter
+
+    def begin(self) -> FamilyFit:
+        """A fit of no rounds."""
+        stopping = SharedEarlyStopping if self.method.algorithm.append_only else EarlyStopping
+        return FamilyFit(self.name, self.problem.members, stopping(self.patience, self.tol), self.inflated_bound)
+
+    def limit(self, fit: FamilyFit) -> None:
+        """Set the limits of a fit that may have begun under others."""
+        fit.stopping.n_iter_no_change, fit.stopping.tol = self.patience, self.tol
+
+
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """What a fit will do.
+
+    Parameters
+    ----------
+    estimator : str
+        The name of the estimator's class.
+    parameters : dict
+        Its parameters as the user gave them.
+    families : tuple of FamilyPlan
+        In the order in which they are fitted.
+    verbose : bool or "auto"
+        Whether a progress bar is shown.
+    """
+
+    estimator: str
+    parameters: Mapping[str, Any]
+    families: tuple[FamilyPlan, ...]
+    verbose: bool | str
+
+
+def plan_fit(model: Any, data: FitData) -> FitPlan:
+    """Decide which families are fitted, and how.
+
+    Parameters
+    ----------
+    model : estimator
+        Its parameters, see :class:`gce.GCERegressor`, are attributes; a subclass may have others.
+    data : FitData
+
+    Returns
+    -------
+    FitPlan
+    """
+    problem, signs = data.problem, data.signs
+    rows, columns = problem.train_rows, problem.X.shape[1]
+    unconstrained = signs is None and suits_trees(problem.X) and model.algorithm == "auto"
+    bases = choose_bases(model.basis, rows, columns, unconstrained)
+    if signs is not None:
+        bases = {name: basis.monotone(torch.tensor(signs)) for name, basis in bases.items()}
+    families = tuple(_plan_family(name, basis, model, data) for name, basis in bases.items())
+    return FitPlan(type(model).__name__, model.get_params(deep=False), families, model.verbose)
+
+
+def _plan_family(name: str, basis: Basis, model: Any, data: FitData) -> FamilyPlan:
+    defaults, problem = basis.fit_defaults, data.problem
+    line_search = _or_default(model.line_search, defaults.line_search)
+    method = Method(
+        _algorithm(model.algorithm, defaults),
+        basis,
+        look_up("line_search", line_search, LINE_SEARCHES, LineSearch),
+        data.streams,
+    )
+    max_calls = np.inf if basis.exact else _or_default(model.max_atoms, defaults.calls)
+    # given models predict what they predict: a wider hull would not lengthen them
+    inflated = method.algorithm.append_only and model.bound is None and not basis.exact
+    if inflated:
+        # a limit that is lowered or raised later must not change the rounds before it
+        factor = method.algorithm.bound_factor(max(max_calls, defaults.calls))
+        problem = replace(problem, bound=factor * problem.bound)
+    patience = _or_default(model.n_iter_no_change, defaults.patience)
+    return FamilyPlan(name, problem, method, max_calls, model.max_iter, patience, model.tol, inflated)
+
+
+def _algorithm(given: Any, defaults: FitDefaults) -> Algorithm:
+    if given != "auto":
+        return look_up("algorithm", given, ALGORITHMS, Algorithm)
+    algorithm = look_up("algorithm", defaults.algorithm, ALGORITHMS, Algorithm)
+    return algorithm.set_params(learning_rate=defaults.learning_rate) if isinstance(algorithm, Boosting) else algorithm
+
+
+def _or_default(given: Any, default: Any) -> Any:
+    """What the user gave, or the default of the family."""
+    return default if isinstance(given, str) and given == "auto" else given

@@ -1,0 +1,81 @@
+"""What is fitted: rows, targets, members and the constants of the hull."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gce.losses import Loss
+from gce.losses.risk import Risk
+from gce.preprocessing.sparse import Inputs
+
+#: From predictions ``(M, N, k)`` and the numbers of the members to one value per member; lower is better.
+Metric = Callable[[Tensor, list[int]], Tensor]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A regularised empirical risk minimisation problem per member.
+
+    Parameters
+    ----------
+    loss : Loss
+    X : Tensor or SparseRows of shape (N, d)
+        Rows that any member trains on come first.
+    y : Tensor of shape (N, k)
+    train, held_out : Tensor of shape (M, N)
+        Sample weights of the rows that each member trains on and of those that it holds out.
+    offset, bound : Tensor of shape (k,)
+    count : Tensor of shape (M,), optional
+        How many rows the training weights of each member represent. Default: as many as have weight.
+    """
+
+    loss: Loss
+    X: Inputs
+    y: Tensor
+    train: Tensor
+    held_out: Tensor
+    offset: Tensor
+    bound: Tensor
+    count: Tensor | None = None
+
+    @cached_property
+    def train_rows(self) -> int:
+        """How many rows any member trains on."""
+        return int(self.train.any(0).sum())
+
+    @property
+    def members(self) -> int:
+        """How many members there are."""
+        return len(self.train)
+
+    @property
+    def risk(self) -> Risk:
+        """The empirical risk of every member on its training rows."""
+        n = self.train_rows
+        return Risk(self.loss, self.y[:n], self.train[:, :n], self.offset, self.count)
+
+    @cached_property
+    def _held_out_pairs(self) -> dict[tuple[int, ...], tuple[Tensor, Tensor]]:
+        return {}
+
+    def _held_out_by(self, members: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Pairs of a member and a row that it holds out, computed once per set of members."""
+        if members not in self._held_out_pairs:
+            self._held_out_pairs[members] = tuple(self.held_out[list(members)].nonzero().T)
+        return self._held_out_pairs[members]
+
+    def held_out_loss(self, pred: Tensor, members: list[int]) -> Tensor:
+        """Mean loss of some members on the rows they hold out, ``(M,)``: what early stopping monitors by default."""
+        # a recorded CUDA graph cannot index by a list: all members are used as they are
+        weight = self.held_out if len(members) == len(self.held_out) else self.held_out[members]
+        if pred.device.type != "cpu":
+            return Risk(self.loss, self.y, weight, self.offset).value(pred)
+        # most rows are held out by one member only: the other members need no loss there
+        member, row = self._held_out_by(tuple(members))
+        cost = weight[member, row] * self.loss.value(self.offset + pred[member, row], self.y[row])
+        return torch.bincount(member, cost, len(members))

@@ -1,0 +1,177 @@
+"""The result of a fit: one immutable value that predictions, edits, files, plots, reports and theory read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gce.bases.base import Atoms, Basis
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.losses import Loss
+from gce.preprocessing import Table
+from gce.training.calibration import Calibration
+from gce.training.external_models import ExternalModel
+from gce.training.rounds import EpochRecord, FamilyRecord
+from gce.training.targets import Target
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """What a fit leaves behind.
+
+    Parameters
+    ----------
+    table : Table
+        How columns are encoded.
+    target : Target
+        What is predicted: numbers or classes.
+    loss : Loss
+    families : tuple of FamilyRecord or of EpochRecord
+        The families in the order in which they were fitted, also where there is only one; none after an edit.
+    family_weights : tuple of float
+        The weight of each family; what is left of 1 is the zero function's.
+    ensemble : ConvexEnsemble
+    calibration : Calibration
+    n_samples : int
+        Rows of positive sample weight, those for validation left out.
+    seed : int
+    folds : tuple of int or None
+        A hash of the rows that each member holds out; None where an older file does not say.
+    signs : tuple of int or None
+        Monotonic constraints of the encoded columns.
+    closing : dict or None
+        The last entry of the history of several families: the ensemble of all of them.
+    bases : dict of Basis
+        The class of models of each family; empty where an older file does not say, and for networks trained at once.
+    cut_short : bool
+        The time limit ended the fit.
+    external : tuple of ExternalModel
+        Models of other libraries among the atoms.
+    gap : float or None
+        After an edit: an upper bound on how far the mean loss is from the least possible.
+    one_simplex : bool
+        The weights of all members form one simplex, and not one per member.
+    """
+
+    table: Table
+    target: Target
+    loss: Loss
+    families: tuple[FamilyRecord | EpochRecord, ...]
+    family_weights: tuple[float, ...]
+    ensemble: ConvexEnsemble
+    calibration: Calibration
+    n_samples: int
+    seed: int
+    folds: tuple[int, ...] | None
+    signs: tuple[int, ...] | None = None
+    closing: dict[str, Any] | None = None
+    bases: Mapping[str, Basis] = field(default_factory=dict)
+    cut_short: bool = False
+    external: tuple[ExternalModel, ...] = ()
+    gap: float | None = None
+    one_simplex: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what is computed from the fields is computed again
+        return {own.name: getattr(self, own.name) for own in fields(self)}
+
+    @cached_property
+    def offset(self) -> Array:
+        """The centre of the hull, ``(k,)``."""
+        return self.ensemble.offset.cpu().numpy()
+
+    @cached_property
+    def bound(self) -> Array:
+        """Half the width of the hull, ``(k,)``."""
+        return self.ensemble.bound.cpu().numpy()
+
+    @property
+    def edited(self) -> bool:
+        """Whether weights were re-optimised after the fit, so that there are no rounds."""
+        return self.gap is not None
+
+    @property
+    def fitted_families(self) -> tuple[FamilyRecord | EpochRecord, ...]:
+        """The families that have rounds: a fit may end before the last family begins."""
+        return tuple(family for family in self.families if family.history)
+
+    @property
+    def unit(self) -> str:
+        """What the history counts: "round" or "epoch"."""
+        return self.families[0].unit
+
+    @property
+    def has_stages(self) -> bool:
+        """Whether predictions after each round can be computed."""
+        return any(family.rounds for family in self.families)
+
+    @cached_property
+    def history(self) -> list[dict[str, Any]]:
+        """One dict per round or epoch; of several families one after another, followed by that of the ensemble."""
+        return family_history(self.families, self.closing)
+
+    @property
+    def best_validation(self) -> float | None:
+        """The mean validation value of the members as they are kept; None where nothing was held out.
+
+        Of one family each member at its best round; of several that of the ensemble of all.
+        """
+        last = self.history[-1]
+        if last["validation"] is None:
+            return None
+        if len(self.families) > 1:
+            return float(last["validation"])
+        (family,) = self.families
+        values = [family.history[t - 1]["members"]["validation"][m] for m, t in enumerate(family.best_round)]
+        return sum(values) / len(values)
+
+    @property
+    def members(self) -> int:
+        """How many members were averaged."""
+        return self.families[0].members if self.families else self.ensemble.members
+
+    def stages(self) -> tuple[ConvexEnsemble, list[Tensor]]:
+        """Every atom that ever had weight, and the weights of all of them after each round.
+
+        The rounds of one of several families show that family alone; the last stage is the ensemble.
+        """
+        offset = self.ensemble.offset
+        found = [family.stages(offset) for family in self.families if family.rounds]
+        if len(self.families) == 1:
+            return found[0]
+        sizes = [len(everyone) for everyone, _ in found]
+        parts = [part for everyone, _ in found for part in everyone.parts if isinstance(part, Atoms)]
+        origin = torch.cat([everyone.origin for everyone, _ in found])
+        weights = torch.cat([everyone.weights for everyone, _ in found])
+        paths = []
+        for i, (_, path) in enumerate(found):
+            before, after = sum(sizes[:i]), sum(sizes[i + 1 :])
+            paths += [torch.nn.functional.pad(own, (0, 0, before, after)) for own in path]
+        shares = [w for w, family in zip(self.family_weights, self.families, strict=True) if family.rounds]
+        last = [share * path[-1] for share, (_, path) in zip(shares, found, strict=True)]
+        return ConvexEnsemble(parts, weights, origin, offset, found[0][0].bound), [*paths, torch.cat(last)]
+
+
+def family_history(
+    families: tuple[FamilyRecord | EpochRecord, ...], closing: dict[str, Any] | None
+) -> list[dict[str, Any]]:
+    """The histories of families as one: rounds and seconds are counted on from family to family."""
+    if len(families) == 1:
+        return list(families[0].history)
+    entries: list[dict[str, Any]] = []
+    for family in families:
+        rounds, seconds = len(entries), entries[-1]["seconds"] if entries else 0.0
+        entries += [
+            {**entry, "t": rounds + entry["t"], "seconds": seconds + entry["seconds"], "family": family.name}
+            for entry in family.history
+        ]
+    return entries if closing is None else [*entries, closing]

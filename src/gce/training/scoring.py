@@ -1,0 +1,145 @@
+"""scikit-learn's scorers on predictions that a fit already has: nothing is predicted twice."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import check_scoring
+from torch import Tensor
+
+from gce.losses import Loss
+
+Scorer = Callable[..., float]
+
+
+class KnownPredictions(BaseEstimator):
+    """A fitted estimator for scorers that returns predictions which are already known, whatever ``X`` is.
+
+    Parameters
+    ----------
+    pred : Tensor of shape (n, k)
+        Raw scores.
+    loss : Loss
+    classes : array of shape (classes,) or None
+        None for regression.
+    """
+
+    def __init__(self, pred: Tensor, loss: Loss, classes: NDArray[Any] | None) -> None:
+        self.pred, self.loss, self.classes = pred, loss, classes
+
+    @property
+    def classes_(self) -> NDArray[Any] | None:
+        return self.classes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class KnownNumbers(RegressorMixin, KnownPredictions):
+    """Known predictions of a regressor."""
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        return predicted_numbers(self.pred, self.loss)
+
+
+class KnownClasses(ClassifierMixin, KnownPredictions):
+    """Known predictions of a classifier."""
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        return decision_values(self.pred)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        return self.loss.predict(self.pred).numpy()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        assert self.classes is not None
+        return self.classes[class_codes(self.pred)]
+
+
+def predicted_numbers(pred: Tensor, loss: Loss) -> NDArray[np.float64]:
+    """Predicted numbers, ``(n,)`` for one output and ``(n, k)`` for several."""
+    mean = loss.predict(pred).cpu().numpy()
+    return mean[:, 0] if mean.shape[1] == 1 else mean
+
+
+def decision_values(pred: Tensor) -> NDArray[np.float64]:
+    """Raw scores as scikit-learn shapes them, ``(n,)`` for two classes and ``(n, k)`` for more."""
+    raw = pred.cpu().numpy()
+    return raw[:, 0] if raw.shape[1] == 1 else raw
+
+
+def class_codes(pred: Tensor) -> NDArray[np.intp]:
+    """The class with the largest score, as a code."""
+    raw = pred.cpu().numpy()
+    return (raw[:, 0] > 0).astype(np.intp) if raw.shape[1] == 1 else raw.argmax(1)
+
+
+class ScorerMetric:
+    """A scorer as something to make small on each member's held-out rows.
+
+    Parameters
+    ----------
+    scoring : str or callable
+    loss : Loss
+        Its inverse link gives predictions.
+    offset : Tensor of shape (k,)
+        Added to the predictions of members, which are measured from it.
+    y : array of shape (N,) or (N, k)
+        Targets as the user gave them.
+    held_out : array of shape (M, N)
+        Sample weights of the rows that each member holds out.
+    classes : array of shape (classes,) or None
+        None for regression.
+    weighted : bool
+        Whether the scorer is given these weights.
+    """
+
+    def __init__(
+        self,
+        scoring: str | Scorer,
+        loss: Loss,
+        offset: Tensor,
+        y: NDArray[Any],
+        held_out: NDArray[np.float64],
+        classes: NDArray[Any] | None,
+        weighted: bool,
+    ) -> None:
+        self._kind = KnownNumbers if classes is None else KnownClasses
+        self._scorer = check_scoring(None, scoring=scoring)
+        self._loss, self._offset, self._y, self._classes = loss, offset.cpu(), y, classes
+        self._held_out, self._weighted = held_out, weighted
+        if isinstance(scoring, str):
+            self._try(scoring)
+
+    def _try(self, scoring: str) -> None:
+        """Judge the offset, so that a scorer of another task is refused before anything is learned."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self(torch.zeros(1, self._held_out.shape[1], len(self._offset), dtype=torch.float64), [0])
+        except AttributeError as error:
+            lacking = "probabilities or scores of classes" if self._classes is None else "predictions of another kind"
+            raise ValueError(f"scoring={scoring!r} needs {lacking}, which this model does not have") from error
+        except (TypeError, ValueError) as error:
+            if self._classes is not None:
+                reason = str(error).splitlines()[0][:200]
+                raise ValueError(
+                    f"scoring={scoring!r} cannot score the classes of the held-out rows ({reason})"
+                ) from error
+            # a deviance, say, that cannot judge the constant a fit starts from may well judge its rounds
+
+    def __call__(self, pred: Tensor, members: list[int]) -> Tensor:
+        """Minus the score of each member's scores ``(M, N, k)``, shape ``(M,)``."""
+        values = []
+        for own, m in zip(pred.cpu(), members, strict=True):
+            rows = np.flatnonzero(self._held_out[m] > 0)
+            known = self._kind(self._offset + own[rows], self._loss, self._classes)
+            extra = {"sample_weight": self._held_out[m][rows]} if self._weighted else {}
+            values.append(-self._scorer(known, rows[:, None], self._y[rows], **extra))
+        return torch.tensor(values, dtype=torch.float64)

@@ -1,0 +1,282 @@
+"""What is predicted, numbers or classes: how targets are encoded, and how predictions are calibrated."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
+
+from gce._utils.params import is_number, look_up, short_repr
+from gce._utils.warn import warn_user
+from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss
+from gce.preprocessing import check_labels, check_magnitude, check_regression_targets, check_spread, one_hot
+from gce.preprocessing.sample_weights import rescale_weights
+from gce.training.calibration import (
+    Calibration,
+    HeldOutScores,
+    best_temperature,
+    single_row_temperature,
+    spread_residuals,
+)
+
+Array = NDArray[np.float64]
+
+
+class Target(Protocol):
+    """A prediction task whose targets are known."""
+
+    @property
+    def classes(self) -> NDArray[Any] | None:
+        """The class labels in order; None for numbers."""
+
+    @property
+    def one_dimensional(self) -> bool:
+        """Whether predictions are of shape ``(n,)``."""
+
+    def encode(self, y: Any) -> Array:
+        """Targets ``(n, k)`` as the loss takes them; they need not have all classes."""
+
+    def encode_more(self, y: Any) -> tuple[Target, Array, NDArray[np.intp] | None]:
+        """The same for a fit that continues: targets of another kind are refused."""
+
+    def decode(self, target: Array) -> NDArray[Any]:
+        """Encoded targets as the user knows them, for scorers."""
+
+    def pick_loss(self, given: str | Loss) -> Loss:
+        """The loss by its name."""
+
+    def default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
+        """The hull's bound ``(k,)`` where the user gives none."""
+
+    def output_scale(self, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+        """What an output of 1 of an unbounded network means, ``(k,)``."""
+
+    def warn_of_bound(self, y: Tensor, offset: Tensor, bound: Tensor) -> None:
+        """Warn where the hull cannot reach the targets."""
+
+    def row_factors(self, target: Array, weight: Array) -> Array | float:
+        """Factors ``(n,)`` of the sample weights."""
+
+    def check_monotonic(self) -> None:
+        """Refuse monotonic constraints where they make no sense."""
+
+    def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration:
+        """What held-out rows say about predictions."""
+
+    def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
+        """What the training rows say where none could be held out."""
+
+
+@dataclass(frozen=True)
+class NumberTarget:
+    """Numbers, one target or several.
+
+    Parameters
+    ----------
+    outputs : int
+    one_dimensional : bool
+        ``y`` was of shape ``(n,)``.
+    """
+
+    outputs: int
+    one_dimensional: bool
+
+    classes: ClassVar[None] = None
+
+    @classmethod
+    def learn(cls, y: Any) -> tuple[NumberTarget, Array, None]:
+        """The task of targets ``(n,)`` or ``(n, k)``, and the targets encoded."""
+        target = _numbers(y)
+        check_spread(target)
+        return cls(target.shape[1], y.ndim == 1), target, None
+
+    def encode(self, y: Any) -> Array:
+        return _numbers(y)
+
+    def encode_more(self, y: Any) -> tuple[NumberTarget, Array, None]:
+        target = _numbers(y)
+        if target.shape[1] != self.outputs:
+            raise ValueError(f"the model was fitted to {self.outputs} target(s), but y now has {target.shape[1]}")
+        return NumberTarget.learn(y)
+
+    def decode(self, target: Array) -> NDArray[Any]:
+        return target[:, 0] if target.shape[1] == 1 else target
+
+    def pick_loss(self, given: str | Loss) -> Loss:
+        return look_up("loss", "squared_error" if given == "auto" else given, REGRESSION, Loss)
+
+    def default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
+        reach = 4 / 3 * (y - offset).abs().amax(0)
+        return torch.where(reach > 0, reach, 1.0)
+
+    def output_scale(self, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+        share = torch.from_numpy(weight / weight.sum())
+        spread = (share[:, None] * (y - offset).square()).sum(0).sqrt()
+        # a constant target is the offset to rounding, whatever the network predicts
+        return torch.where(spread > 0, spread, 1e-12 * (1 + offset.abs()))
+
+    def warn_of_bound(self, y: Tensor, offset: Tensor, bound: Tensor) -> None:
+        beyond = ((y - offset).abs() > bound).any(1)
+        if beyond.any():
+            warn_user(
+                f"{int(beyond.sum())} of {len(y)} targets lie farther from the offset {offset.tolist()} than "
+                f"bound={bound.tolist()}: the hull cannot reach them",
+                UserWarning,
+            )
+
+    def row_factors(self, target: Array, weight: Array) -> float:
+        return 1.0
+
+    def check_monotonic(self) -> None:
+        """Numbers can always rise or fall."""
+
+    def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration:
+        residuals = spread_residuals(HeldOutScores(loss.predict(rows.pred), rows.y, rows.weight))
+        return Calibration(residuals=residuals)
+
+    def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
+        return Calibration(residuals=np.empty((0, self.outputs)))
+
+
+def _numbers(y: Any) -> Array:
+    check_regression_targets(y)
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    if y.ndim > 2:
+        raise ValueError(f"y must be of shape (n,) or (n, k), got {y.shape}")
+    check_magnitude(y)
+    return y[:, None] if y.ndim == 1 else y
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTarget:
+    """Classes, two or more.
+
+    Parameters
+    ----------
+    classes : array of shape (classes,)
+        The labels, sorted.
+    class_weight : dict, "balanced" or None
+        Factors of the sample weights.
+    temperature : float or "auto"
+        What probabilities divide scores by; "auto" is found on held-out rows.
+
+    Attributes
+    ----------
+    one_dimensional : bool
+        Always True: predictions are of shape ``(n,)``.
+    """
+
+    classes: NDArray[Any]
+    class_weight: Mapping[Any, float] | str | None = None
+    temperature: float | str = "auto"
+    one_dimensional: bool = field(default=True, init=False)
+
+    @classmethod
+    def learn(
+        cls, y: Any, class_weight: Mapping[Any, float] | str | None, temperature: float | str
+    ) -> tuple[ClassTarget, Array, NDArray[np.intp]]:
+        """The task of labels ``(n,)``, the labels encoded, and their codes."""
+        check_labels(y)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has one class only, {classes.tolist()}: a classifier needs samples of at least 2 classes"
+            )
+        return cls(classes, class_weight, temperature), one_hot(codes, len(classes)), codes
+
+    @property
+    def outputs(self) -> int:
+        """One score for two classes, one per class for more."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def encode(self, y: Any) -> Array:
+        y = column_or_1d(y, warn=True)
+        unknown = np.setdiff1d(y, self.classes)
+        if len(unknown):
+            raise ValueError(f"classes {unknown.tolist()} are not among those of the fit, {self.classes.tolist()}")
+        return one_hot(np.searchsorted(self.classes, y), len(self.classes))
+
+    def encode_more(self, y: Any) -> tuple[ClassTarget, Array, NDArray[np.intp]]:
+        check_labels(y)
+        found = np.unique(y)
+        if not np.array_equal(found, self.classes):
+            raise ValueError(
+                f"the model was fitted to the classes {self.classes.tolist()}, but y now has {found.tolist()}"
+            )
+        return ClassTarget.learn(y, self.class_weight, self.temperature)
+
+    def decode(self, target: Array) -> NDArray[Any]:
+        return self.classes[_codes(target)]
+
+    def pick_loss(self, given: str | Loss) -> Loss:
+        known: dict[str, Loss] = {"log_loss": Logistic() if len(self.classes) == 2 else CrossEntropy()}
+        return look_up("loss", "log_loss" if given == "auto" else given, known, Loss)
+
+    def default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
+        return torch.full_like(offset, 10.0)
+
+    def output_scale(self, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+        return torch.ones_like(offset)
+
+    def warn_of_bound(self, y: Tensor, offset: Tensor, bound: Tensor) -> None:
+        """Probabilities reach every class to some degree."""
+
+    def row_factors(self, target: Array, weight: Array) -> Array | float:
+        if self.class_weight is None:
+            return 1.0
+        codes = _codes(target)
+        return self._class_factors(codes, weight)[codes]
+
+    def _class_factors(self, codes: NDArray[np.intp], weight: Array) -> Array:
+        """Factors of the classes, ``(classes,)``."""
+        if isinstance(self.class_weight, str):
+            total = np.bincount(codes, weight, minlength=len(self.classes))
+            return np.where(total > 0, total.sum() / (len(self.classes) * np.where(total > 0, total, 1.0)), 1.0)
+        assert self.class_weight is not None
+        known = self.classes.tolist()
+        unknown = [label for label in self.class_weight if label not in set(known)]
+        if unknown:
+            raise ValueError(
+                f"class_weight names {short_repr(unknown)}, which are not among the classes {short_repr(known)}"
+            )
+        for label, factor in self.class_weight.items():
+            if not is_number(factor) or not 0 < factor <= sys.float_info.max:
+                raise ValueError(
+                    f"class weights must be positive numbers, got class_weight={short_repr(dict(self.class_weight))}, "
+                    f"which has {short_repr(factor)} for {label!r}"
+                )
+        factors = [float(self.class_weight.get(label, 1.0)) for label in known]
+        return rescale_weights(np.array(factors), "class weights")
+
+    def check_monotonic(self) -> None:
+        if len(self.classes) > 2:
+            raise ValueError(
+                f"monotonic_cst needs two classes, got {len(self.classes)}: probabilities of more cannot all increase"
+            )
+
+    def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration:
+        if self.temperature != "auto":
+            return Calibration(float(self.temperature))
+        probabilistic = isinstance(loss, Logistic | CrossEntropy)
+        return Calibration(best_temperature(loss, rows) if probabilistic else 1.0)
+
+    def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
+        if self.temperature != "auto":
+            return Calibration(float(self.temperature))
+        # one row per class, which no fold can spare
+        single = n_rows == len(self.classes) and isinstance(loss, Logistic | CrossEntropy)
+        return Calibration(single_row_temperature(loss, train()) if single else 1.0)
+
+
+def _codes(target: Array) -> NDArray[np.intp]:
+    """The codes of encoded classes, ``(n,)``."""
+    return target[:, 0].astype(np.intp) if target.shape[1] == 1 else target.argmax(1)
