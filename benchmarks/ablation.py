@@ -25,9 +25,9 @@ from joblib import Parallel, delayed
 from sklearn.metrics import log_loss
 
 import gce
-from gce.basis import Basis, Union
-from gce.basis.base import Habit
-from gce.families import automatic
+from gce.bases import Basis, Union
+from gce.bases.base import FitDefaults
+from gce.training.families import default_bases
 
 ROWS = 8000
 RESULTS = Path(__file__).parent / "results"
@@ -35,20 +35,20 @@ RESULTS = Path(__file__).parent / "results"
 Families = dict[str, Basis]
 
 
-class Corrective(gce.Neural):
+class Corrective(gce.bases.Neural):
     """Networks with corrective steps among the atoms in use between oracle calls."""
 
     @property
-    def habit(self) -> Habit:
-        return super().habit._replace(algorithm="blended")
+    def fit_defaults(self) -> FitDefaults:
+        return super().fit_defaults._replace(algorithm="blended")
 
 
-class Toward(gce.Neural):
+class Toward(gce.bases.Neural):
     """Networks by plain Frank-Wolfe steps."""
 
     @property
-    def habit(self) -> Habit:
-        return super().habit._replace(algorithm="frank-wolfe")
+    def fit_defaults(self) -> FitDefaults:
+        return super().fit_defaults._replace(algorithm="frank-wolfe")
 
 
 def without(name: str) -> Callable[[Families], dict[str, Any]]:
@@ -69,7 +69,7 @@ def changed(*names: str, **parameters: Any) -> Callable[[Families], dict[str, An
     return apply
 
 
-def nets(kind: type[gce.Neural]) -> Callable[[Families], dict[str, Any]]:
+def nets(kind: type[gce.bases.Neural]) -> Callable[[Families], dict[str, Any]]:
     return lambda families: {"basis": {**families, "neural": kind(**families["neural"].get_params())}}
 
 
@@ -93,14 +93,14 @@ VARIANTS: dict[str, Callable[[Families], dict[str, Any]]] = {
     "trees and networks propose in each round": proposing,
     "5 folds": lambda families: {"cv": 5},
     "10 folds": lambda families: {"cv": 10},
-    "all columns": changed("tree", columns=1.0),
-    "all rows": changed("tree", rows=1.0),
-    "four fifths of the rows": changed("tree", rows=0.8),
-    "steps of 0.05": changed("tree", "symmetric", shrinkage=0.05),
-    "steps of 0.2": changed("tree", "symmetric", shrinkage=0.2),
-    "trees of 31 leaves": changed("tree", leaves=31),
-    "forests of 50 trees": changed("forest", trees=50),
-    "64 codes for symmetric trees": changed("symmetric", codes=64),
+    "all columns": changed("tree", max_features=1.0),
+    "all rows": changed("tree", subsample=1.0),
+    "four fifths of the rows": changed("tree", subsample=0.8),
+    "steps of 0.05": changed("tree", "symmetric", learning_rate=0.05),
+    "steps of 0.2": changed("tree", "symmetric", learning_rate=0.2),
+    "trees of 31 leaves": changed("tree", max_leaf_nodes=31),
+    "forests of 50 trees": changed("forest", n_estimators=50),
+    "64 codes for symmetric trees": changed("symmetric", max_bins=64),
     "two restarts of each network": changed("neural", restarts=2),
     "corrective steps of networks": nets(Corrective),
     "plain Frank-Wolfe for networks": nets(Toward),
@@ -111,8 +111,7 @@ def measured(name: str, variant: str) -> dict[str, Any]:
     """One fit, judged on the test rows."""
     rows = cut(name, 0)
     X, y = rows.X_train[:ROWS], rows.y_train[:ROWS]
-    outputs = 1 if rows.regression or len(np.unique(y)) == 2 else len(np.unique(y))
-    families = automatic(len(X), X.shape[1], outputs)
+    families = default_bases(len(X), X.shape[1])
     kind = gce.GCERegressor if rows.regression else gce.GCEClassifier
     model: Any = kind(random_state=0, verbose=False, **VARIANTS[variant](families))
     began = time.perf_counter()

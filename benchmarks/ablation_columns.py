@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 import gce
-from gce.basis.base import Atoms
-from gce.objectives import Objective
-from gce.rows import Inputs
-from gce.streams import RoundStreams
+from gce._utils.random import RoundStreams
+from gce.bases import Atoms, FitContext, Proposal
+from gce.bases.objectives import Objective
+from gce.preprocessing.sparse import Inputs
 
 BINS = 8
 
@@ -28,16 +28,17 @@ def filled(X: Tensor, edges: Tensor) -> Tensor:
     return (2 * ((X.double()[:, :, None] - low) / width).clamp(0, 1) - 1).flatten(1).to(X.dtype)
 
 
-class Piecewise(gce.Neural):
+class Piecewise(gce.bases.Neural):
     """Networks of such columns."""
 
-    def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, last: Atoms | None = None) -> Atoms:
-        seen = getattr(self, "_columns", None)
-        if seen is None or seen[0] is not X:
-            edges = edges_of(X[: objective.rows])
-            self._columns = seen = X, edges, filled(X, edges)
+    def minimize(
+        self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext, last: Atoms | None = None
+    ) -> Proposal:
+        edges = context.cached((X,), "edges", lambda: edges_of(X[: objective.rows]))
+        columns = context.cached((X,), "columns", lambda: filled(X, edges))
         inner = last.inner if isinstance(last, Filled) else None
-        return Filled(super().minimize(objective, seen[2], rng=rng, last=inner), seen[1])
+        proposal = super().minimize(objective, columns, rng=rng, context=context, last=inner)
+        return Proposal(Filled(proposal.atoms, edges))
 
 
 class Filled(Atoms):

@@ -61,12 +61,12 @@ def load(name: str) -> tuple[Any, Any]:
     return X[order].astype(np.float64), y[order]
 
 
-def model(name: str, basis: gce.Neural, **settings: Any) -> Any:
+def model(name: str, basis: gce.bases.Neural, **settings: Any) -> Any:
     kind = gce.GCERegressor if name in REGRESSION else gce.GCEClassifier
     return kind(basis=basis, verbose=False, **settings)
 
 
-def equal_rounds(name: str, kind: type[gce.Neural], seed: int, **settings: Any) -> dict[str, Any]:
+def equal_rounds(name: str, kind: type[gce.bases.Neural], seed: int, **settings: Any) -> dict[str, Any]:
     """Training risk after some rounds with nothing held out."""
     torch.set_num_threads(1)
     X, y = load(name)
@@ -85,7 +85,7 @@ def held_out(name: str, seed: int, **settings: Any) -> dict[str, Any]:
     torch.set_num_threads(1)
     X, y = load(name)
     n = int(0.8 * len(X))
-    fit = model(name, gce.Neural(**settings), cv=None, max_atoms=60, random_state=seed)
+    fit = model(name, gce.bases.Neural(**settings), cv=None, max_atoms=60, random_state=seed)
     began = time.process_time()
     answer = fit.fit(X[:n], y[:n]).predict(X[n:])
     seconds = time.process_time() - began
@@ -98,7 +98,7 @@ def mean(rows: list[dict[str, Any]], key: str) -> Any:
 
 
 def first_table(seeds: int, plain: bool) -> tuple[list[str], dict[str, Any]]:
-    kinds = {name: (gce.Neural, settings) for name, settings in EQUAL_ROUNDS.items()}
+    kinds = {name: (gce.bases.Neural, settings) for name, settings in EQUAL_ROUNDS.items()}
     if plain:
         kinds["paper, by plain autograd"] = (PlainNeural, next(iter(EQUAL_ROUNDS.values())))
     lines = ["| | " + " | ".join(SMALL) + " |", "|---|" + "---|" * len(SMALL)]

@@ -25,8 +25,9 @@ import numpy as np
 import torch
 from sklearn import datasets
 
-from gce import GCEClassifier, GCERegressor, base
-from gce.table import Table, scaling
+from gce import GCEClassifier, GCERegressor
+from gce.estimators import _validation
+from gce.preprocessing import Table, scaling
 
 RESULTS = Path(__file__).parent / "results"
 REGRESSION = ("concrete", "energy", "kin8nm", "protein", "bike_hour", "elevators", "diamonds", "diabetes")
@@ -61,7 +62,7 @@ def loaded(name: str) -> tuple[Any, Any, list[int]]:
 
 
 def of_variance_1(table: Table) -> Table:
-    """The table with flags divided by their spread, far ones drawn in at 4 as numbers are."""
+    """The table with flags divided by their spread, and clipped smoothly at 4 as numbers are."""
     own = table.encoder
     spread = np.sqrt(-own.on * own.off)  # 1 - p and -p
     on, off = (z / (1 + (z / 4) ** 4) ** 0.25 for z in (own.on / spread, own.off / spread))
@@ -73,7 +74,7 @@ def measure(name: str, variant: str, seed: int, device: str) -> dict[str, Any]:
     scale, clip, scaling.MANY_COLUMNS, loud = VARIANTS[variant]
     # the old default had no quartiles
     scale = "each" if scaling.MANY_COLUMNS == 1 and not _one_unit(loaded(name)[0]) else scale
-    base.Table = (lambda *parts: of_variance_1(Table(*parts))) if loud else Table
+    _validation.Table = (lambda *parts: of_variance_1(Table(*parts))) if loud else Table
     X, y, categories = loaded(name)
     train, test = np.split(np.random.RandomState(seed).permutation(len(X)), [int(0.8 * len(X))])
     kind = GCEClassifier if name in CLASSES else GCERegressor
@@ -85,7 +86,7 @@ def measure(name: str, variant: str, seed: int, device: str) -> dict[str, Any]:
         return {**line, "error": float(np.sqrt(np.mean((model.predict(X[test]) - y[test]) ** 2)))}
     proba, codes = model.predict_proba(X[test]), np.searchsorted(model.classes_, y[test])
     log_loss = -np.log(np.maximum(proba[np.arange(len(codes)), codes], 1e-15)).mean()
-    raw = model.loss_.predict(model._scores(X[test])).cpu().numpy()
+    raw = model.loss_.predict(model.raw_predict(X[test])).cpu().numpy()
     plain = -np.log(np.maximum(raw[np.arange(len(codes)), codes], 1e-15)).mean()
     figures = {"log_loss": float(log_loss), "log_loss_raw": float(plain), "temperature": model.temperature_}
     return {**line, "error": 100 * float((model.predict(X[test]) != y[test]).mean()), **figures}
@@ -117,9 +118,9 @@ def report(lines: dict[tuple[str, str, int], dict[str, Any]], machine: str) -> s
             cells, ratios = [], []
             for name in sets:
                 own = [lines[name, variant, s]["error"] for s in seeds if (name, variant, s) in lines]
-                base = [lines[name, first, s]["error"] for s in seeds if (name, first, s) in lines]
+                _base = [lines[name, first, s]["error"] for s in seeds if (name, first, s) in lines]
                 cells.append(f"{np.mean(own):.4g}" if own else "")
-                ratios += [np.mean(own) / np.mean(base)] if len(own) == len(base) > 0 else []
+                ratios += [np.mean(own) / np.mean(_base)] if len(own) == len(_base) > 0 else []
             whole = f"{np.exp(np.mean(np.log(ratios))):.4f}" if len(ratios) == len(sets) else ""
             out.append(f"| {variant} | {' | '.join(cells)} | {whole} |")
     out += ["", "Log-loss without and with the temperature:", "", f"| | {' | '.join(CLASSES)} |"]

@@ -121,7 +121,7 @@ def warm_up(name: str, rows: data_sets.Split, ours: dict[str, Any]) -> None:
     changes = [MODELS[name].short]
     if MODELS[name].module == "gce":
         # mini-batches are another path than the full batches of so few rows
-        neural = importlib.import_module("gce").Neural
+        neural = importlib.import_module("gce.bases").Neural
         changes.append({"max_atoms": 2, "basis": neural(max_epochs=2, batch_size=64)})
     for change in changes:
         make(name, rows.regression, **change, **ours).fit(X, y).predict(X)

@@ -50,7 +50,7 @@ def measured(name: str, before: str | None) -> dict[str, Any]:
     kind = gce.GCERegressor if split.regression else gce.GCEClassifier
     model = kind(random_state=0, verbose=False).fit(split.X_train, split.y_train)
     rows = np.resize(split.X_test, (max(BATCHES), split.X_test.shape[1]))
-    groves = [part.grove for part in model.ensemble_.parts if hasattr(part, "grove")]
+    groves = [part.trees for part in model.ensemble_.parts if hasattr(part, "trees")]
     trees = sum(map(len, groves))
     leaves = sum((len(grove.left) + len(grove)) // 2 for grove in groves) / trees
     with tempfile.TemporaryDirectory() as folder:

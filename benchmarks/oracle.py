@@ -13,10 +13,10 @@ from harness import Options, Section, Table, call, left_out, number, peak_mib, r
 from plain import PlainNeural
 
 import gce
-from gce.objectives import Linear
-from gce.streams import RoundStreams
+from gce._utils.random import RoundStreams
+from gce.bases.objectives import Linear
 
-BASES = {"engine": gce.Neural, "plain autograd": PlainNeural}
+BASES = {"engine": gce.bases.Neural, "plain autograd": PlainNeural}
 #: CPU seconds of the authors' released code for one fit of digits, one setting, as measured elsewhere.
 RELEASED_DIGITS_SECONDS = "38 to 44"
 DIGITS_SEEDS = 3
@@ -97,7 +97,7 @@ def epoch_times(shape: dict[str, Any], device: str, quick: bool) -> dict[str, An
     return {name: _epoch_time(kind, given, device, 0.05 if quick else 0.5) for name, kind in BASES.items()}
 
 
-def _epoch_time(kind: type[gce.Neural], shape: Shape, device: str, budget: float) -> dict[str, float]:
+def _epoch_time(kind: type[gce.bases.Neural], shape: Shape, device: str, budget: float) -> dict[str, float]:
     # a schedule that never ends early: every epoch asked for is run
     basis = kind(hidden=shape.hidden, batch_size=shape.batch, patience=10**9)
     dice = torch.Generator(device).manual_seed(0)
@@ -106,13 +106,16 @@ def _epoch_time(kind: type[gce.Neural], shape: Shape, device: str, budget: float
     gradient = torch.randn(shape.members, shape.rows, shape.outputs, dtype=torch.float64, **like)
     objective = Linear(gradient, torch.ones(shape.outputs, dtype=torch.float64, device=device))
 
+    context = gce.bases.FitContext()
+
     def seconds(epochs: int, budget: float) -> float:
         basis.set_params(max_epochs=epochs)
 
         def work() -> None:
             streams = [torch.Generator().manual_seed(m) for m in range(shape.members)]
             with torch.no_grad():
-                basis.minimize(objective, X, rng=RoundStreams(torch.Generator().manual_seed(0), streams))
+                rng = RoundStreams(torch.Generator().manual_seed(0), streams)
+                basis.minimize(objective, X, rng=rng, context=context)
             if device == "cuda":
                 torch.cuda.synchronize()
 
@@ -189,7 +192,7 @@ def large_fit(n: int, d: int, k: int, atoms: int, hidden: int, device: str) -> d
     """A fit of so many atoms on synthetic data, after a tiny one."""
     kind = gce.GCERegressor if k == 1 else gce.GCEClassifier
     settings: dict[str, Any] = {"cv": None, "n_iter_no_change": None, "device": device, "verbose": False}
-    basis = gce.Neural(hidden=hidden)
+    basis = gce.bases.Neural(hidden=hidden)
     X, y = data_sets.synthetic(n, d, k)
     kind(**settings, basis=basis, max_atoms=2, random_state=0).fit(X[:10_000], y[:10_000])
     reset_peak()

@@ -1,7 +1,7 @@
 """The engine's oracle written the ordinary way: a torch module, autograd and torch.optim.Adam, one network at a time.
 
-What ``gce.Neural`` is timed beside. It draws the same initial parameters and follows the same schedule; on the CPU it
-also takes the rows in the same order, so that the two train the same networks, to rounding.
+What ``gce.bases.Neural`` is timed beside. It draws the same initial parameters and follows the same schedule; on the
+CPU it also takes the rows in the same order, so that the two train the same networks, to rounding.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import math
 import torch
 from torch import Tensor, nn
 
-from gce import Neural
-from gce.basis import Atoms, Networks
-from gce.basis.descent import Schedule
-from gce.objectives import Linear, Objective
-from gce.streams import RoundStreams
+from gce._utils.random import RoundStreams
+from gce.bases import Atoms, FitContext, Networks, Neural, Proposal
+from gce.bases.neural.descent import Schedule
+from gce.bases.objectives import Linear, Objective
 
 
 class PlainNeural(Neural):
-    """:class:`gce.Neural` trained by autograd, network by network, each from a fresh start; linear objectives only."""
+    """:class:`gce.bases.Neural` trained by autograd, one network at a time, from fresh starts; linear objectives."""
 
-    def minimize(self, objective: Objective, X: Tensor, *, rng: RoundStreams, last: Atoms | None = None) -> Networks:
+    def minimize(
+        self, objective: Objective, X: Tensor, *, rng: RoundStreams, context: FitContext, last: Atoms | None = None
+    ) -> Proposal:
         if not isinstance(objective, Linear):
             raise TypeError(f"PlainNeural trains on linear objectives only, got {type(objective).__name__}")
         n, k, dtype = objective.rows, len(objective.bound), self.dtype(objective.rows)
@@ -36,10 +37,10 @@ class PlainNeural(Neural):
                 order.set_state(rng.rows.get_state())
                 net = self._module(start)
                 with torch.enable_grad():
-                    _train(net, rows, part, self._schedule(n), self._batch(n), order)
+                    _train(net, rows, part, self._schedule(n, context), self._batch(n), order)
                 trained.append([p.view_as(q) for p, q in zip(net.parameters(), start, strict=True)])
         best = [torch.stack([p.detach() for p in column]) for column in zip(*trained, strict=True)]
-        return Networks(architecture, best, objective.bound, models)
+        return Proposal(Networks(architecture, best, objective.bound, models))
 
     def _module(self, start: list[Tensor]) -> nn.Sequential:
         W1, _, W2, _ = start

@@ -17,14 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from accuracy_sets import cut
 from data_sets import Split
 from harness import machine
 from xgboost import XGBRegressor
 
 import gce
-from gce.reading import Given
-from gce.surgery.paths import chosen, merged, size_of
+from gce.estimators._edit_rows import edit_data, imitation_data
+from gce.estimators._validation import FitInput
+from gce.inspection import editing
+from gce.inspection.editing.edit_data import simplex_problems, with_weights
+from gce.inspection.editing.pruning import choose, prune_together, size_of
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = (700, 500, 350, 300, 250, 200, 170, 130, 100)
@@ -33,7 +37,7 @@ TIMES = 25
 WAYS = {
     "targets": "`model.prune(k, X=X, y=y)`",
     "imitated": "`model.prune(k, X=X)`",
-    "both": "`model.prune(tol=0, X=X, y=y).model.prune(k, X=X)`",
+    "both": "`model.prune(tol=0, X=X, y=y).prune(k, X=X)`",
 }
 
 
@@ -49,7 +53,7 @@ def judged(seed: int) -> Iterator[dict[str, Any]]:
         lambda: gce.GCERegressor(random_state=seed, n_jobs=1).fit(rows.X_train, rows.y_train)
     )
     models["whole", None] = whole
-    solved, took = clocked(lambda: whole.prune(tol=0, X=rows.X_train, y=rows.y_train).model)
+    solved, took = clocked(lambda: whole.prune(tol=0, X=rows.X_train, y=rows.y_train))
     models["both", None] = solved
     for way, model, y in (("targets", whole, rows.y_train), ("imitated", whole, None), ("both", solved, None)):
         found, seconds[way] = clocked(lambda model=model, y=y: dict(sizes(model, rows.X_train, y)))
@@ -70,15 +74,17 @@ def clocked(work: Any) -> tuple[Any, float]:
 
 def sizes(model: Any, X: Any, y: Any) -> Iterator[tuple[int, Any]]:
     """What ``prune`` gives for every size, its path found once."""
-    editor = model._as_one() if y is None else model
-    with editor._at_work():
-        footing = editor._echo(Given(X, y)) if y is None else editor._footing(Given(X, y))
-        shares = editor._shares(footing)
-        stands = merged(shares)
+    result, given = model.result_, FitInput(X, y)
+    with torch.no_grad():
+        if y is None:
+            result = editing.as_one_simplex(result)
+        data = imitation_data(model, result, given) if y is None else edit_data(model, result, given)
+        problems = simplex_problems(result, data)
+        points = prune_together(problems)
         for goal in SIZES:
-            stand = chosen(shares, stands, goal, None)
-            assert size_of(shares, stand) <= goal
-            yield goal, editor._edited(footing, shares, stand)
+            point = choose(problems, points, goal, None)
+            assert size_of(problems, point) <= goal
+            yield goal, model._with(with_weights(result, data, problems, point))
 
 
 def rows_a_second(models: dict[Any, Any], rows: Split) -> dict[Any, float]:

@@ -96,7 +96,7 @@ def _best(point: Point, device: str) -> float:
 def seconds_of_fit(point: Point, device: str) -> float:
     X, y = data_sets.synthetic(point.rows, point.columns, point.classes)
     model = gce.GCEClassifier(
-        basis=gce.Neural(hidden=HIDDEN, max_epochs=EPOCHS, patience=10**9, batch_size=BATCH),
+        basis=gce.bases.Neural(hidden=HIDDEN, max_epochs=EPOCHS, patience=10**9, batch_size=BATCH),
         cv=None if point.members == 1 else point.members,
         validation_fraction=None,
         max_atoms=point.atoms,

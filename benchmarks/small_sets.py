@@ -45,7 +45,7 @@ def ensemble(**changes: Any) -> Callable[[str, int], Any]:
         inner = {key.removeprefix("basis__"): value for key, value in changes.items() if key.startswith("basis__")}
         outer = {key: value for key, value in changes.items() if not key.startswith("basis__")}
         if inner:
-            outer["basis"] = gce.Neural(**inner)
+            outer["basis"] = gce.bases.Neural(**inner)
         kind = gce.GCERegressor if name == "diabetes" else gce.GCEClassifier
         return kind(random_state=seed, **outer)
 

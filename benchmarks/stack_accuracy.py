@@ -6,7 +6,7 @@
 Members: RandomForest, HistGradientBoosting, MLP, LogisticRegression or Ridge (standardised, categories one-hot) and
 GCE, all at their defaults with ``random_state=seed``. Seeds 0 to 4; the split is ``RandomState(seed).permutation(n)``,
 the first 80 % to fit on. All rules see the same answers: out of five folds of the training rows for the weights, of
-members refitted on all training rows for the test rows. Two more stacks: under ``fold_share=0.5`` half of each member's
+members refitted on all training rows for the test rows. Two more stacks: under ``fold_weight=0.5`` half of a member's
 answer is the average of its five folds' models; under ``mix="probabilities"`` probabilities are mixed, not their
 logarithms (the default).
 
@@ -32,27 +32,27 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from stack_answers import MEMBERS, REGRESSION, SETS, answer, held, machine
 
+from gce.frank_wolfe.simplex import Outputs, Solution, greedy_selection, solve_simplex
 from gce.losses import CrossEntropy, LogMixture, Loss, Squared
-from gce.risk import Risk
-from gce.weighting import Outputs, Solution, greedy_selection, solve
+from gce.losses.risk import Risk
 
 Array = NDArray[np.float64]
 Line = dict[str, Any]
 
 RESULTS = Path(__file__).parent / "results"
-STACK, FOLDED, AVERAGE = "convex stack", "convex stack, fold_share=0.5", "plain average"
+STACK, FOLDED, AVERAGE = "convex stack", "convex stack, fold_weight=0.5", "plain average"
 MIXED = 'convex stack, mix="probabilities"'
 FREE = "scikit-learn's stacking"
 CARUANA, BAGGED = "Caruana's selection (50 rounds)", "Caruana's selection, bagged (20 x half the members)"
 RIVALS = (FREE, CARUANA, BAGGED)
 #: A mixture's log-loss is judged as scikit-learn judges it: no probability counts as less.
 LEAST = np.finfo(np.float64).eps
-#: The least probability that has a score, as in ``gce.responses``.
+#: The least probability that has a score, as in ``gce.training.predictions``.
 SURE = 1e-5
 
 
 @dataclass(frozen=True)
-class Evidence:
+class OutOfFold:
     """What the members answered: ``held_out`` (P, n, k), ``test`` and (by the folds' models) ``test_folds`` (P, m, k),
     beside the targets of these rows.
     """
@@ -101,7 +101,7 @@ class Evidence:
         return np.hstack(list(shown))
 
 
-def free(evidence: Evidence) -> Array:
+def free(evidence: OutOfFold) -> Array:
     """StackingRegressor's and StackingClassifier's answer with their default final estimators, (m, k)."""
     last: Any = RidgeCV() if evidence.regression else LogisticRegression()
     last.fit(evidence.features(evidence.held_out), evidence.y_train)
@@ -109,20 +109,20 @@ def free(evidence: Evidence) -> Array:
     return last.predict(shown)[:, None] if evidence.regression else last.predict_proba(shown)
 
 
-def weighed(evidence: Evidence, seed: int) -> Iterator[tuple[str, str, Array, Solution | None]]:
+def weighed(evidence: OutOfFold, seed: int) -> Iterator[tuple[str, str, Array, Solution | None]]:
     """Each rule that gives weights: what it mixes, the weights, and the solution they come from."""
     default, other = ("numbers", "numbers") if evidence.regression else ("scores", "probabilities")
-    best = solve(*evidence.problem(default))
+    best = solve_simplex(*evidence.problem(default))
     yield STACK, default, best.weights, best
     yield FOLDED, default, best.weights, best
     risk, outputs = evidence.problem(other)
     if not evidence.regression:
-        mixed = solve(risk, outputs)
+        mixed = solve_simplex(risk, outputs)
         yield MIXED, other, mixed.weights, mixed
     rng = np.random.default_rng(seed)
-    chosen = greedy_selection(risk, outputs, rounds=50, bags=1, share=1.0, rng=rng)
+    chosen = greedy_selection(risk, outputs, max_iter=50, n_bags=1, bag_fraction=1.0, rng=rng)
     yield CARUANA, other, chosen.weights, chosen
-    bagged = greedy_selection(risk, outputs, rounds=50, bags=20, share=0.5, rng=rng)
+    bagged = greedy_selection(risk, outputs, max_iter=50, n_bags=20, bag_fraction=0.5, rng=rng)
     yield BAGGED, other, bagged.weights, bagged
     yield AVERAGE, other, np.full(len(outputs), 1 / len(outputs)), None
     for member, alone in zip(MEMBERS, np.eye(len(outputs)), strict=True):
@@ -132,7 +132,7 @@ def weighed(evidence: Evidence, seed: int) -> Iterator[tuple[str, str, Array, So
 def judged(name: str, seed: int, arrays: dict[str, Any]) -> list[Line]:
     """A line for every rule on one set and seed."""
     parts = (arrays[key] for key in ("held_out", "test", "test_folds", "y_train", "y_test"))
-    evidence = Evidence(*parts, name in REGRESSION)
+    evidence = OutOfFold(*parts, name in REGRESSION)
     assert arrays["members"].tolist() == list(MEMBERS)
     head = {"set": name, "seed": seed, "members_on": str(arrays["machine"]), "weighed_on": machine()}
     lines = [{**head, "rule": FREE, **evidence.figures(free(evidence))}]
@@ -166,7 +166,7 @@ def section(name: str, lines: list[Line]) -> list[str]:
         return np.array([by[rule, seed][key] for seed in seeds])
 
     out = [f"## {name}", "", f"Means over seeds {seeds} ± standard errors; stack minus the other, paired by seed.", ""]
-    columns = ["rule", f"test {loss}", *extra.values(), "stack must be", "stack minus it", "fold_share=0.5 minus it"]
+    columns = ["rule", f"test {loss}", *extra.values(), "stack must be", "stack minus it", "fold_weight=0.5 minus it"]
     out += [f"| {' | '.join(columns)} |"]
     out += ["|---|---:|" + "---:|" * len(extra) + "---|---:|---:|"]
     stacks = [rule for rule in (STACK, FOLDED, MIXED) if (rule, seeds[0]) in by]

@@ -153,18 +153,18 @@ def fit(task: Task, folder: Path) -> None:
     """Fit and ask for the rows left out, and for the test rows, ``(rows, k)`` each, into the task's file."""
     warnings.simplefilter("ignore", ConvergenceWarning)  # defaults are what is compared, the number of epochs too
     rows = cut(task.name, task.seed, task.most)
-    seen, asked = rows.train, rows.test
+    fitted, predicted = rows.train, rows.test
     if task.part != WHOLE:
         inside, outside = rows.folds(task.seed)[task.part]
-        seen, asked = rows.train[inside], rows.train[outside]
-    model = MEMBERS[task.member](rows, task.seed).fit(rows.X[seen], rows.y[seen])
+        fitted, predicted = rows.train[inside], rows.train[outside]
+    model = MEMBERS[task.member](rows, task.seed).fit(rows.X[fitted], rows.y[fitted])
     if not rows.regression and not np.array_equal(model.classes_, np.unique(rows.y)):
         raise ValueError(f"{task}: a fold without a row of some class; use more rows")
 
-    def told(index: NDArray[np.intp]) -> Array:
+    def predict(index: NDArray[np.intp]) -> Array:
         return model.predict(rows.X[index])[:, None] if rows.regression else model.predict_proba(rows.X[index])
 
-    _save(task.file(folder), answer=told(asked), test=told(rows.test))
+    _save(task.file(folder), answer=predict(predicted), test=predict(rows.test))
 
 
 def _save(path: Path, **arrays: Any) -> None:
@@ -189,16 +189,16 @@ def _join(folder: Path, name: str, seed: int, most: int | None) -> bool:
     if not all(task.file(folder).exists() for task in tasks):
         return False
     rows = cut(name, seed, most)
-    told = {(task.member, task.part): dict(np.load(task.file(folder))) for task in tasks}
-    k = told[tasks[0].member, WHOLE]["test"].shape[1]
+    saved = {(task.member, task.part): dict(np.load(task.file(folder))) for task in tasks}
+    k = saved[tasks[0].member, WHOLE]["test"].shape[1]
     held_out = np.full((len(MEMBERS), len(rows.train), k), np.nan)
     for (j, member), (part, (_, outside)) in product(enumerate(MEMBERS), enumerate(rows.folds(seed))):
-        held_out[j, outside] = told[member, part]["answer"]
+        held_out[j, outside] = saved[member, part]["answer"]
     _save(
         joined(folder, name, seed),
         held_out=held_out,
-        test=np.stack([told[member, WHOLE]["test"] for member in MEMBERS]),
-        test_folds=np.stack([np.mean([told[member, f]["test"] for f in range(FOLDS)], 0) for member in MEMBERS]),
+        test=np.stack([saved[member, WHOLE]["test"] for member in MEMBERS]),
+        test_folds=np.stack([np.mean([saved[member, f]["test"] for f in range(FOLDS)], 0) for member in MEMBERS]),
         y_train=rows.y[rows.train],
         y_test=rows.y[rows.test],
         members=np.array(list(MEMBERS)),

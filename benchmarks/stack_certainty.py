@@ -30,9 +30,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from stack_answers import held
 
+from gce.frank_wolfe.simplex import Outputs, solve_simplex
 from gce.losses import CrossEntropy, LogMixture
-from gce.risk import Risk
-from gce.weighting import Outputs, solve
+from gce.losses.risk import Risk
 
 Array = NDArray[np.float64]
 Pool = tuple[Array, Array, NDArray[Any], NDArray[Any]]
@@ -59,9 +59,9 @@ def small(name: str) -> Iterator[Pool]:
     for seed in range(SPLITS):
         X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=seed)
         folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-        told = [cross_val_predict(own, X_train, y_train, cv=folds, method="predict_proba") for own in members()]
+        held_out = [cross_val_predict(own, X_train, y_train, cv=folds, method="predict_proba") for own in members()]
         test = [own.fit(X_train, y_train).predict_proba(X_test) for own in members()]
-        yield np.array(told), np.array(test), y_train, y_test
+        yield np.array(held_out), np.array(test), y_train, y_test
 
 
 def cached(name: str, folder: Path) -> Iterator[Pool]:
@@ -74,18 +74,18 @@ def log_loss(p: Array, y: NDArray[Any]) -> float:
     return float(-np.log(np.maximum(p[np.arange(len(y)), y], LEAST[0])).mean())
 
 
-def mixture(told: Array, test: Array, y: NDArray[Any], y_test: NDArray[Any]) -> float:
+def mixture(held_out: Array, test: Array, y: NDArray[Any], y_test: NDArray[Any]) -> float:
     n = len(y)
-    answers = Outputs([torch.from_numpy(one[np.arange(n), y][:, None].copy()) for one in told])
+    answers = Outputs([torch.from_numpy(one[np.arange(n), y][:, None].copy()) for one in held_out])
     risk = Risk(LogMixture(), torch.ones(n, 1).double(), torch.full((1, n), 1 / n).double(), torch.zeros(1).double())
-    return log_loss(np.tensordot(solve(risk, answers).weights, test, 1), y_test)
+    return log_loss(np.tensordot(solve_simplex(risk, answers).weights, test, 1), y_test)
 
 
-def scores(told: Array, test: Array, y: NDArray[Any], y_test: NDArray[Any], least: float) -> float:
-    n, k = len(y), told.shape[2]
-    answers = Outputs([torch.from_numpy(np.log(np.maximum(one, least))) for one in told])
+def scores(held_out: Array, test: Array, y: NDArray[Any], y_test: NDArray[Any], least: float) -> float:
+    n, k = len(y), held_out.shape[2]
+    answers = Outputs([torch.from_numpy(np.log(np.maximum(one, least))) for one in held_out])
     target, weight = torch.from_numpy(np.eye(k)[y]), torch.full((1, n), 1 / n).double()
-    found = solve(Risk(CrossEntropy(), target, weight, torch.zeros(k).double()), answers)
+    found = solve_simplex(Risk(CrossEntropy(), target, weight, torch.zeros(k).double()), answers)
     return log_loss(softmax(np.tensordot(found.weights, np.log(np.maximum(test, least)), 1), 1), y_test)
 
 

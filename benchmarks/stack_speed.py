@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from stack_pools import numbers, probabilities, true_class
 from working_memory import resident_mib
 
+from gce.frank_wolfe.simplex import Outputs, Solution, solve_simplex
 from gce.losses import LogMixture, Squared
-from gce.risk import Risk
-from gce.weighting import Outputs, Solution, solve
+from gce.losses.risk import Risk
 
 Array = NDArray[np.float64]
 Cell = dict[str, Any]
@@ -59,8 +59,8 @@ def squared(answers: Array, y: Array) -> tuple[Risk, Outputs]:
 
 def warm_up() -> None:
     """Load, and compile what is not on disk yet, before anything is timed."""
-    solve(*log_mixture(true_class(4, 50)), tol=1e-4)
-    solve(*squared(*numbers(4, 50)), tol=1e-4)
+    solve_simplex(*log_mixture(true_class(4, 50)), tol=1e-4)
+    solve_simplex(*squared(*numbers(4, 50)), tol=1e-4)
 
 
 def timed(risk: Risk, outputs: Outputs, tol: float, repeats: int) -> tuple[Solution, float]:
@@ -68,7 +68,7 @@ def timed(risk: Risk, outputs: Outputs, tol: float, repeats: int) -> tuple[Solut
     took = []
     for _ in range(repeats):
         began = time.perf_counter()
-        solution = solve(risk, outputs, tol=tol)
+        solution = solve_simplex(risk, outputs, tol=tol)
         took.append(time.perf_counter() - began)
     return solution, statistics.median(took)
 
@@ -82,7 +82,7 @@ def _ours(name: str, solution: Solution, seconds: float) -> Cell:
         "loss": solution.loss,
         "gap": solution.gap,
         "used": used,
-        "reached": bool(solution.reached),
+        "reached": bool(solution.converged),
     }
 
 

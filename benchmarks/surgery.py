@@ -16,11 +16,12 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
-from copy import copy
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import torch
 from data_sets import load
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -28,9 +29,12 @@ from sklearn.metrics import log_loss, mean_squared_error
 from torch import Tensor
 
 import gce
-from gce.fitting import Problem
-from gce.reading import Given
-from gce.surgery.paths import chosen, merged, size_of
+from gce.estimators._edit_rows import edit_data
+from gce.estimators._validation import FitInput
+from gce.inspection import editing
+from gce.inspection.editing import edit_data as edit_module
+from gce.inspection.editing.pruning import choose, prune_together, size_of
+from gce.training.problem import Problem
 
 RESULTS = Path(__file__).parent / "results"
 MACHINE = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
@@ -103,23 +107,28 @@ def edited(
     model: Any, kind: str, X: NDArray[Any], y: NDArray[Any], train: NDArray[np.intp], test: NDArray[np.intp]
 ) -> Iterator[dict[str, Any]]:
     """A fitted model with weights found anew on a kind of rows, whole and pruned: a line a size."""
-    other = copy(model)
+    result, given = model.result_, FitInput(X[train], y[train])
     if KINDS[kind] is None:
-        other._joint = True
-    else:
-        other._own_rows = KINDS[kind]
+        result = editing.as_one_simplex(result)
     began = time.perf_counter()
-    with other._at_work():
-        footing = other._footing(Given(X[train], y[train]))
-        shares = other._shares(footing)
-        path = merged(shares)
+    with torch.no_grad():
+        data = edit_data(model, result, given)
+        with mock.patch.object(edit_module, "_own_rows", _rows_of(kind)):
+            problems = edit_module.simplex_problems(result, data)
+        path = prune_together(problems)
     seconds = time.perf_counter() - began
     for goal in (None, *SIZES):
-        stand = path[0] if goal is None else chosen(shares, path, goal, None)
-        with other._at_work():
-            result = other._edited(footing, shares, stand)
-        loss = test_loss(result, X[test], y[test])
-        yield {"goal": goal, "size": size_of(shares, stand), "loss": loss, "seconds": seconds}
+        point = path[0] if goal is None else choose(problems, path, goal, None)
+        with torch.no_grad():
+            found = model._with(edit_module.with_weights(result, data, problems, point))
+        loss = test_loss(found, X[test], y[test])
+        yield {"goal": goal, "size": size_of(problems, point), "loss": loss, "seconds": seconds}
+
+
+def _rows_of(kind: str) -> Callable[[Any, Problem], Tensor]:
+    """The rows on which weights are found, in place of the library's choice."""
+    rows = KINDS[kind]
+    return (lambda result, problem: problem.train) if rows is None else (lambda result, problem: rows(problem))
 
 
 def page(lines: list[dict[str, Any]], seeds: int) -> str:

@@ -1,4 +1,4 @@
-"""What a tree is asked for, measured: the linear oracle, least squares on the slopes, the quadratic model, the risk.
+"""Objectives of a tree, compared: the linear oracle, least squares on the gradients, the quadratic model, the risk.
 
     GCE_DATA_HOME=... python benchmarks/tree_oracles.py
 
@@ -21,12 +21,15 @@ from data_sets import Split
 from scipy.stats import rankdata
 from torch import Tensor
 
-from gce import Boosting, GCEClassifier, GCERegressor, Neural, SignTree, Tree, Union
-from gce.active_set import ActiveSet, Direction
-from gce.algorithms import Algorithm
-from gce.line_search import LineSearch
-from gce.objectives import Objective
-from gce.risk import Risk
+from gce import GCEClassifier, GCERegressor
+from gce.bases import Neural, SignTree, Tree, Union
+from gce.bases.objectives import Objective
+from gce.frank_wolfe import Boosting
+from gce.frank_wolfe.active_set import ActiveSet
+from gce.frank_wolfe.algorithms import Algorithm
+from gce.frank_wolfe.step import Direction
+from gce.losses.line_search import LineSearch
+from gce.losses.risk import Risk
 
 RESULTS = Path(__file__).parent / "results"
 SETS = ("boston", "concrete", "energy", "kin8nm", "breast_cancer", "digits", "satimage")
@@ -37,11 +40,11 @@ TREES = (100, 300)
 BOTH = 50
 #: Training rows at most.
 ROWS = 2000
-SIZE = {"leaves": 15, "least": 10}
+SIZE = {"max_leaf_nodes": 15, "min_samples_leaf": 10}
 
 
 class GradientBoosting(Boosting):
-    """Boosting on the linear objective: a step is a share of the best one by line search."""
+    """Boosting on the linear objective: a step is a fraction of the best one by line search."""
 
     def objective(self, risk: Risk, active: ActiveSet, gradient: Tensor, bound: Tensor) -> Objective:
         return Algorithm.objective(self, risk, active, gradient, bound)
@@ -50,7 +53,7 @@ class GradientBoosting(Boosting):
         self, risk: Risk, active: ActiveSet, line_search: LineSearch, go: Direction, t: int
     ) -> tuple[Tensor, Tensor]:
         size, limit = Algorithm.search(self, risk, active, line_search, go, t)
-        return self.shrinkage * size, limit
+        return self.learning_rate * size, limit
 
 
 ORACLES: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""One tree an output, or one tree whose leaves say a number for each? Asked of a library that has both.
+"""One tree per output, or one tree with a vector in each leaf? Measured with a library that has both.
 
     python benchmarks/vector_leaves.py
 

@@ -1,4 +1,4 @@
-"""How many double-precision numbers a round holds for each member, row and output: what ``gce.memory`` reckons with.
+"""How many double-precision numbers a round holds for each member, row and output: what ``gce._utils.memory`` uses.
 
     python benchmarks/working_memory.py        (Linux)
 
@@ -16,7 +16,7 @@ import numpy as np
 from harness import peak_mib, reset_peak
 
 import gce
-from gce import fitting
+from gce.training import family_fit
 
 PROBLEMS = ((400_000, 8, 1), (200_000, 3, 4), (400_000, 1, 4))
 
@@ -38,9 +38,9 @@ def working(n: int, outputs: int, members: int) -> float:
         return 1
 
     kind = gce.GCERegressor if outputs == 1 else gce.GCEClassifier
-    basis = gce.Neural(hidden=5, max_epochs=1)
+    basis = gce.bases.Neural(hidden=5, max_epochs=1)
     model = kind(basis=basis, max_atoms=2, cv=members if members > 1 else None, n_iter_no_change=None, verbose=False)
-    with mock.patch.object(fitting, "cache_budget", no_cache):
+    with mock.patch.object(family_fit, "cache_budget", no_cache):
         model.fit(X, y)
     return (peak_mib() - before[0]) * 2**20 / (8 * n * outputs * members)
 
