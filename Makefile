@@ -7,9 +7,9 @@ TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Each process begins with half of the files, so that what a file's tests share is made once, and takes over from the other.
 PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test lint types loops unit experiments processors wheel bench bench-small accuracy table1 figure1 ablations clean
+.PHONY: demo test lint types kernels unit experiments processors wheel bench bench-small accuracy table1 figure1 ablations clean
 
-$(VENV)/ready: pyproject.toml constraints.txt
+$(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard native/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
@@ -19,9 +19,9 @@ $(VENV)/ready: pyproject.toml constraints.txt
 demo: $(VENV)/ready
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
-# What runs on one core (two environments, compilation, wheel, types, lint) runs two at a time; pytest starts two processes.
+# What runs on one core (two environments, wheel, types, lint) runs two at a time; pytest starts two processes.
 test:
-	$(MAKE) --output-sync=target -j2 loops wheel types lint
+	$(MAKE) --output-sync=target -j2 wheel types lint
 	$(MAKE) unit
 	$(MAKE) experiments
 
@@ -33,9 +33,9 @@ lint: $(VENV)/ready
 types: $(VENV)/ready
 	$(BIN)/mypy
 
-# The compiled loops, in the package's cache.
-loops: $(VENV)/ready
-	$(TEST_ENV) $(BIN)/python tests/compile_loops.py
+# The compiled kernels of native/ again, after a change of them.
+kernels: $(VENV)/ready
+	$(BIN)/python setup.py --quiet build_ext --inplace
 
 # The tests of the package.
 unit: $(VENV)/ready

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "numba", "xgboost-cpu", "optuna")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "xgboost-cpu", "optuna")
 
 
 def machine() -> dict[str, Any]:

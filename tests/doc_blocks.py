@@ -33,7 +33,7 @@ PIECE = re.compile(
 )
 #: Seconds, gaps and last digits differ from machine to machine, and with them where lines break: words do not.
 NUMBER = re.compile(
-    r"\b[0-9a-f]{64}\b|(?<!format )(?<![\d.,])[+-]?\d[\d.,:T-]*+(e[+-]?\d+)?(\+\w+)?( %)?"
+    r"\b[0-9a-f]{64}\b|(?<!format )(?<![\d.])[+-]?\d[\d.,:T-]*+(e[+-]?\d+)?(\+\w+)?( %)?"
     r"(?! (?:rows|columns|members|classes)\b)"
 )
 COUNT = re.compile(r"(\d[\d,]*) (rounds|atoms)\b")

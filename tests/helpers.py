@@ -6,11 +6,13 @@ import torch
 
 from gce._utils.random import Streams
 from gce.bases import Pool
+from gce.bases.neural import compiled, evaluation
 from gce.bases.objectives import Linear
 from gce.bases.trees import TreeArrays
 from gce.frank_wolfe.active_set import ActiveSet
-from gce.losses import CrossEntropy, Logistic, Power, PseudoHuber, Quantile, Squared
+from gce.losses import CrossEntropy, Logistic, Power, PseudoHuber, Quantile, Squared, links
 from gce.losses.risk import Risk
+from gce.training import family_weights, round_weights
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 LOSSES = {
@@ -23,6 +25,14 @@ LOSSES = {
     "logistic": Logistic(),
     "cross_entropy": CrossEntropy(),
 }
+
+
+def by_tensor_operations(monkeypatch):
+    """Train, evaluate and sum networks by tensor operations, as a GPU does."""
+    monkeypatch.setattr(compiled, "serves", lambda *given: False)
+    monkeypatch.setattr(evaluation, "serve", lambda X: False)
+    monkeypatch.setattr(ActiveSet, "_compiled", False)
+    monkeypatch.setattr(links, "_is_plain", lambda t: False)
 
 
 def outputs_of(loss):
@@ -87,3 +97,9 @@ def random_trees(rng, inputs, outputs, trees, dtype=torch.float64, most=90):
         return rng.integers(0, inputs, size).astype(np.int32), threshold, left, value
 
     return TreeArrays.of([tree() for _ in range(trees)], dtype)
+
+
+def one_weight_per_family(monkeypatch):
+    """Families are weighted as they were before rounds had weights of their own, and none is left out."""
+    monkeypatch.setattr(round_weights, "_ENOUGH", 2**62)
+    monkeypatch.setattr(family_weights, "_FEWER_FAMILIES", -1.0)

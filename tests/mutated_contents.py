@@ -27,6 +27,8 @@ def tensor(name, change):
 
 def filled(value, *index):
     def change(t):
+        # integers may be stored in any width
+        t = t if t.is_floating_point() or (t.dtype == torch.uint8 and value in range(256)) else t.long()
         t[index or (0,) * t.ndim] = value
         return t
 
@@ -243,14 +245,15 @@ MOVES = [
     *(without_tensor(f"families.0.course.path.{name}") for name in ("counts", "places", "moved")),
 ]
 TREES = [
-    *grove("size", filled(0), filled(-1), filled(2**62), lambda t: t[:-1], lambda t: t[:0], lambda t: t.int()),
-    *grove("inner", filled(0), filled(2), lambda t: 1 - t, lambda t: t[:-1], lambda t: t.roll(1)),
-    *grove("feature", filled(3), filled(-1), filled(2**31 - 1), lambda t: t.long(), lambda t: t[:-1]),
-    *grove("threshold", filled(NAN), filled(INF), lambda t: t.float(), lambda t: t[:-1]),
+    *grove("size", filled(0), filled(-1), filled(2**62), lambda t: t[:-1], lambda t: t[:0], lambda t: t.double()),
+    *grove("splits", filled(0), lambda t: 255 - t, lambda t: t[:-1], lambda t: t.roll(1), lambda t: t.long()),
+    *grove("feature", filled(3), filled(-1), filled(2**31 - 1), lambda t: t.double(), lambda t: t[:-1]),
+    *grove("table", filled(NAN), filled(INF), lambda t: t.float(), lambda t: t[:1]),
+    *grove("cut", filled(-1), filled(10**6), filled(2**62), lambda t: t.double(), lambda t: t[:-1]),
     # its own child, its parent's, another tree's, far away
     *grove("left", filled(0), filled(-1), filled(2), filled(10**6), filled(2**31 - 1), lambda t: t.roll(1)),
     *grove("value", filled(1.5), filled(-1.5), filled(NAN), lambda t: t.float(), lambda t: t[:-1], lambda t: t[:, 0]),
-    *(without_tensor(f"{STACK}.grove.{name}") for name in ("size", "inner", "feature", "threshold", "left", "value")),
+    *(without_tensor(f"{STACK}.grove.{name}") for name in ("size", "splits", "feature", "cut", "left", "value")),
     tensor(f"{STACK}.bound", filled(1e9)),
     put("families", "0", "course", "atoms", "kinds", value=["forests"]),
     put("families", "0", "roomy", value=False),
@@ -311,6 +314,23 @@ HISTORY = [
     tensor("history.seconds", filled(NAN)),
     without_tensor("history.seconds"),
 ]
+SUMMARY = [
+    without("summary"),
+    without("ensemble"),
+    *(put("summary", "families", value=value) for value in ([], ["a", "b", "c"], [1], "tree")),
+    *(tensor("summary.shares", change) for change in (filled(-0.1), filled(2.0), filled(NAN), lambda t: t[:0])),
+    *(tensor("summary.shares", change) for change in (lambda t: t.repeat(2), torch.Tensor.float)),
+    *(put("summary", "histories", "members", value=value) for value in (10**9, 3, 1, 0, -1, "2")),
+    *(put("summary", "histories", "0", "rounds", value=value) for value in (10**9, 1, 0, 2.0)),
+    *(put("summary", "histories", "0", "columns", value=value) for value in (["risk", "__class__"], {"risk": 1})),
+    *(tensor("summary.histories.0.best", filled(value)) for value in (0, -1, 99, 2**62)),
+    *(tensor("summary.histories.0.best", change) for change in (lambda t: t[:0], lambda t: t.repeat(2))),
+    *(tensor("summary.histories.0.running", filled(value, 0, 0)) for value in (2, 255)),
+    tensor("summary.histories.0.seconds", filled(NAN)),
+    *(without_tensor(f"summary.histories.0.{name}") for name in ("best", "running", "noted", "seconds")),
+    *(tensor("ensemble.weights", change) for change in (lambda t: t * 2, filled(-1.0), filled(NAN), lambda t: t[:0])),
+    *(tensor("ensemble.origin", change) for change in (filled(-1), filled(2**62), lambda t: t[:, :1])),
+]
 EDITED = [
     without("fitted", "gap_"),
     without("fitted", "_joint"),
@@ -324,6 +344,8 @@ def hostile(model):
     """What must be refused of a model's file."""
     kind = [*EVERY, *(CLASSES if hasattr(model, "classes_") else NUMBERS)]
     result = model.result_
+    if result.families and result.unit == "round" and not result.has_stages:
+        return kind + SUMMARY
     if len(result.families) > 1:
         return kind + MIXED
     if result.has_stages:

@@ -90,9 +90,10 @@ def main():
     os.fsync = lambda *_: None
     rng, trial, sources, taken_in = random.Random(0), Trial(), [], []
     for i, model in enumerate(fitted()):
-        path = FOLDER / f"{i}.safetensors"
-        model.save(path)
-        sources.append((path.read_bytes(), said(model), model, *container.read(path)))
+        for resumable in (True, False) if model.result_.has_stages else (False,):
+            path = FOLDER / f"{i}-{resumable}.safetensors"
+            model.save(path, resumable=resumable)
+            sources.append((path.read_bytes(), said(model), gce.load(path), *container.read(path)))
     trial.raw(sources[0][0], "original", sources[0][1])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     for make in STRANGE:

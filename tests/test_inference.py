@@ -1,6 +1,7 @@
 """Prediction: by loops and by tensors the same, in blocks, on threads, and no more memory than is told."""
 
 import pickle
+import re
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
@@ -9,16 +10,14 @@ import pytest
 import torch
 
 from gce import GCEClassifier, GCERegressor
-from gce._utils import memory, parallel
+from gce._utils import memory
 from gce.bases import Basis, Networks, Neural, Proposal, Zero
-from gce.bases.neural import compiled
 from gce.bases.neural.network import TwoLayer
 from gce.frank_wolfe import Exact, FrankWolfe
 from gce.frank_wolfe.ensemble import ConvexEnsemble
-from helpers import PoolProblem, oracle_problem
+from helpers import PoolProblem, by_tensor_operations, oracle_problem
 
 FORMS = [TwoLayer(5, "relu", "hardtanh"), TwoLayer(3, "tanh", "tanh"), TwoLayer(60, "relu", "hardtanh")]
-NEEDS_LOOPS = pytest.mark.skipif(compiled.training_kernels() is None, reason="needs numba")
 
 
 def atoms(architecture, dtype, models):
@@ -27,7 +26,6 @@ def atoms(architecture, dtype, models):
     return Networks(architecture, start, torch.tensor([1.0, 2.0, 0.3], dtype=torch.float64), models)
 
 
-@NEEDS_LOOPS
 @pytest.mark.parametrize("models", [1, 3])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("architecture", FORMS, ids=lambda a: f"{a.hidden}-{a.activation}")
@@ -36,7 +34,7 @@ def test_loops_and_tensors_evaluate_the_same(architecture, dtype, models, monkey
     X = torch.randn(250, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     weights = torch.rand(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     looped, mixed = nets(X), nets.mix(X, weights)
-    monkeypatch.setattr(parallel, "rowwise", lambda: None)
+    by_tensor_operations(monkeypatch)
     tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 1e-12, "atol": 1e-12}
     assert looped.dtype == dtype
     torch.testing.assert_close(looped, nets(X), **tolerance)
@@ -62,7 +60,7 @@ def rounding(nets, X, weights):
 @pytest.mark.parametrize("architecture", FORMS, ids=lambda a: f"{a.hidden}-{a.activation}")
 def test_by_tensor_operations_a_row_gets_the_same_to_rounding(architecture, dtype, monkeypatch):
     """The bits are promised of compiled loops alone (tests/test_same_bits.py): BLAS rounds as it likes."""
-    monkeypatch.setattr(parallel, "rowwise", lambda: None)
+    by_tensor_operations(monkeypatch)
     nets = atoms(architecture, dtype, 1)
     weights = torch.full((7,), 1 / 7, dtype=torch.float64)
     zero = torch.zeros(3, dtype=torch.float64)
@@ -198,3 +196,27 @@ def test_predictions_on_many_threads_leave_torch_alone():
         for answer in pool.map(lambda _: model.predict(X), range(20)):
             assert np.array_equal(answer, expected)
     assert torch.get_num_threads() == before
+
+
+def test_a_plain_array_is_read_as_scikit_learn_reads_it(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    model = GCERegressor(basis="tree", max_atoms=2, cv=2, random_state=0).fit(X, X[:, 0])
+    some = X[:4].copy()
+    some[1, 1] = np.nan
+    fine = [some, some.astype(np.float32), np.asfortranarray(some), some[::2], some[:1]]
+    wrong = [np.where(some > 1, np.inf, some), some[:, :2], some[0], some[:0], some.astype(np.complex128)]
+    found = [model.read_rows(rows).matrix for rows in fine]
+    errors = []
+    for rows in wrong:
+        with pytest.raises(ValueError, match=r".") as error:
+            model.predict(rows)
+        errors.append(str(error.value))
+    monkeypatch.setattr("gce.estimators._validation._needs_no_check", lambda *given: False)
+    for rows, matrix in zip(fine, found, strict=True):
+        checked = model.read_rows(rows).matrix
+        assert matrix.dtype == checked.dtype == np.float64
+        assert matrix.flags.c_contiguous
+        np.testing.assert_array_equal(matrix, checked)
+    for rows, message in zip(wrong, errors, strict=True):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            model.predict(rows)

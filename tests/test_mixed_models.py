@@ -11,6 +11,7 @@ import gce
 from gce.bases import ForestAtoms
 from gce.frank_wolfe.simplex import Outputs, solve_simplex
 from gce.losses.risk import Risk
+from gce.training import family_weights
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -83,11 +84,12 @@ def test_a_fit_goes_on_with_its_classes_only():
         alone.set_params(basis="auto").fit(X, Y)
 
 
-def test_where_signs_are_to_be_kept_networks_serve_alone():
+def test_where_signs_are_to_be_kept_all_but_the_forest_serve():
     rising = gce.GCERegressor(monotonic_cst=[1, 0, 0], **SMALL).fit(X, Y)
-    assert len(rising.result_.families) == 1
-    assert (rising.predict(X + np.array([0.5, 0, 0])) >= rising.predict(X)).all()
-    assert rising.bound_report(X, Y, draws=1).total > 0
+    assert [family.name for family in rising.result_.families] == ["tree", "symmetric", "neural"]
+    assert (rising.predict(X + np.array([0.5, 0, 0])) >= rising.predict(X) - 1e-12).all()
+    alone = gce.GCERegressor(basis="neural", monotonic_cst=[1, 0, 0], **SMALL).fit(X, Y)
+    assert alone.bound_report(X, Y, draws=1).total > 0
 
 
 @pytest.mark.parametrize("algorithm", ["pairwise", "frank-wolfe"])
@@ -125,7 +127,10 @@ def solved_again(model, m, names):
     return solve_simplex(risk, Outputs([torch.zeros(len(rows), 1, dtype=torch.float64), *outputs[kept]]), 1e-9).loss
 
 
-def test_weights_beside_a_forest_are_found_on_rows_held_out(model):
+def test_weights_beside_a_forest_are_found_on_rows_held_out(monkeypatch):
+    # no family is left out
+    monkeypatch.setattr(family_weights, "_FEWER_FAMILIES", -1.0)
+    model = gce.GCERegressor(**SMALL).fit(X, Y)
     forests = [part for part in model.ensemble_.parts if isinstance(part, ForestAtoms)]
     assert sum(map(len, forests)) < (model.ensemble_.origin[:, 1] > 0).sum()
     gone = next(name for name in model.atom_names_ if name.startswith("1:") and name != "1:0")

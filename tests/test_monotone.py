@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import gce
-from gce._utils import parallel
-from gce.bases import Networks, Neural, Neuron, Pool
-from gce.bases.neural import compiled
+from gce.bases import Networks, Neural, Neuron, Pool, SymmetricTree, Tree
+from gce.bases.neural import compiled, kernels
 from gce.bases.neural.descent import Descent, Schedule, descend
 from gce.bases.neural.monotone import turned
 from gce.bases.neural.network import SingleNeuron, TwoLayer
-from helpers import GPU, oracle_problem
-
-NEEDS_LOOPS = pytest.mark.skipif(compiled.training_kernels() is None, reason="needs numba")
+from helpers import GPU, by_tensor_operations, oracle_problem
 
 SIGNS = [1, -1, 0, 1]
 SCHEDULE = Schedule(rate=1e-2, floor=1e-4, patience=3, last_epochs=4, max_epochs=12)
@@ -82,6 +79,41 @@ def test_greedy_ensembles_are_monotone_at_every_stage(algorithm, basis):
     low, high = pairs()
     for below, above in zip(model.staged_predict(low), model.staged_predict(high), strict=True):
         assert np.all(above - below >= -1e-12 * model.bound_)
+
+
+TREES = [
+    Tree(max_leaf_nodes=12, min_samples_leaf=2, learning_rate=0.3),
+    Tree(max_leaf_nodes=12, min_samples_leaf=0, l2_regularization=0, subsample=0.7, max_features=0.6),
+    SymmetricTree(max_depth=4, learning_rate=0.3),
+    SymmetricTree(max_depth=5, l2_regularization=0, subsample=0.7),
+]
+
+
+@pytest.mark.parametrize("basis", TREES, ids=str)
+@pytest.mark.parametrize("seed", range(4))
+def test_boosted_trees_are_monotone_at_every_stage(seed, basis):
+    X, y = table(seed=seed)
+    model = gce.GCERegressor(basis=basis, **{**SMALL, "max_atoms": 12}).fit(X, y)
+    assert_model_ordered(model)
+    low, high = pairs(seed)
+    for below, above in zip(model.staged_predict(low), model.staged_predict(high), strict=True):
+        assert np.all(above - below >= -1e-12 * model.bound_)
+    assert_model_ordered(gce.GCEClassifier(basis=basis, **{**SMALL, "max_atoms": 12}).fit(X, labels(y)))
+
+
+@pytest.mark.parametrize("basis", TREES, ids=str)
+def test_trees_without_a_constrained_column_are_those_without_constraints(basis):
+    X, y = table()
+    some = {**SMALL, "max_atoms": 5}
+    zeros, none = (gce.GCERegressor(basis=basis, **{**some, "monotonic_cst": s}).fit(X, y) for s in ([0] * 4, None))
+    np.testing.assert_allclose(zeros.predict(X), none.predict(X), rtol=1e-12)
+
+
+def test_the_defaults_obey():
+    X, y = table()
+    model = gce.GCERegressor(monotonic_cst=SIGNS, max_iter=15, cv=3, random_state=0).fit(X, y)
+    assert [family.name for family in model.result_.families] == ["tree", "symmetric", "neural"]
+    assert_model_ordered(model)
 
 
 @pytest.mark.parametrize("basis", BASES[:3], ids=str)
@@ -153,13 +185,11 @@ def test_a_constraint_that_holds_does_not_hurt():
     assert kept.score(X[300:], y[300:]) > free.score(X[300:], y[300:]) - 0.01
 
 
-def test_without_numba_the_model_is_the_same(monkeypatch):
+def test_by_tensor_operations_the_model_is_the_same(monkeypatch):
     X, y = table()
     model = gce.GCERegressor(basis=Neural(**NET, inherit=0.9), **SMALL)
     looped = model.fit(X, y).predict(X)
-    monkeypatch.setattr(compiled, "training_kernels", lambda: None)
-    monkeypatch.setattr(parallel, "reductions", lambda: None)
-    monkeypatch.setattr(parallel, "rowwise", lambda: None)
+    by_tensor_operations(monkeypatch)
     np.testing.assert_allclose(model.fit(X, y).predict(X), looped, rtol=1e-6, atol=1e-8)
     assert_model_ordered(model)
 
@@ -204,7 +234,6 @@ def assert_kept(architecture, parameters):
         assert sign.shape == p.shape
 
 
-@NEEDS_LOOPS
 @pytest.mark.parametrize("batch_size", [10_000, 70])
 @pytest.mark.parametrize("form", [("relu", "hardtanh"), ("tanh", "tanh")])
 def test_loops_and_tensor_operations_keep_the_same_signs(form, batch_size):
@@ -233,11 +262,9 @@ def test_a_descent_keeps_signs_at_every_step(architecture):
 numbers = st.floats(-2, 2, width=32)
 
 
-@NEEDS_LOOPS
 @given(arrays(np.float64, (4, 9), elements=numbers), arrays(np.float64, 9, elements=st.sampled_from([-1.0, 0.0, 1.0])))
 @settings(max_examples=100, deadline=None)
 def test_a_step_is_a_free_step_and_then_the_nearest_point_that_keeps_its_signs(vectors, signs):
-    kernels = compiled.training_kernels()
     net, slope, mean, square = vectors
     free = net.copy()
     kernels.adam(free, slope, 1.5, mean.copy(), square**2, np.zeros(9), 3, 0.1)
@@ -246,12 +273,9 @@ def test_a_step_is_a_free_step_and_then_the_nearest_point_that_keeps_its_signs(v
     assert np.array_equal(net, free.clip(low, high))
 
 
-@NEEDS_LOOPS
 def test_a_step_to_nan_stays_nan():
     net, zeros = np.ones(3), np.zeros(3)
-    compiled.training_kernels().adam(
-        net, np.full(3, math.nan), 1.0, zeros.copy(), zeros.copy(), np.array([-1.0, 0, 1]), 1, 0.1
-    )
+    kernels.adam(net, np.full(3, math.nan), 1.0, zeros.copy(), zeros.copy(), np.array([-1.0, 0, 1]), 1, 0.1)
     assert np.isnan(net).all()
 
 

@@ -1,10 +1,10 @@
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from gce._utils.random import RoundStreams
 from gce.bases import FitContext, Networks, Neural, Neuron
 from gce.bases.neural.network import SingleNeuron, TwoLayer
 from gce.bases.objectives import Joint, Linear
@@ -21,8 +21,9 @@ def started(architecture, nets=3, d=4, outputs=2, seed=0):
 
 
 def streams(members, seed=0):
-    return RoundStreams(
-        torch.Generator().manual_seed(seed), [torch.Generator().manual_seed(seed + m) for m in range(members)]
+    return SimpleNamespace(
+        rows=torch.Generator().manual_seed(seed),
+        members=[torch.Generator().manual_seed(seed + m) for m in range(members)],
     )
 
 

@@ -1,10 +1,7 @@
 """The three ways to train an atom are one: compiled loops, tensor operations, and plain automatic differentiation."""
 
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,19 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gce import GCERegressor
-from gce._utils import parallel
-from gce._utils.random import RoundStreams
 from gce.bases import FitContext, Neural
-from gce.bases.neural import compiled
+from gce.bases.neural import compiled, kernels
 from gce.bases.neural.descent import Descent, Plateau, Schedule, batches, descend, row_orders
 from gce.bases.neural.network import SingleNeuron, TwoLayer
 from gce.bases.objectives import Joint, Linear
 from gce.losses import Logistic
 from gce.losses.risk import Risk
-from helpers import GPU, oracle_problem
+from helpers import GPU, by_tensor_operations, oracle_problem
 
-kernels = compiled.training_kernels()
-NEEDS_LOOPS = pytest.mark.skipif(kernels is None, reason="needs numba")
 SCHEDULE = Schedule(rate=1e-2, floor=1e-4, patience=3, last_epochs=4, max_epochs=30)
 
 
@@ -66,7 +59,6 @@ def by_autograd(architecture, start, objective, X, schedule, batch_size, rng):
     return best
 
 
-@NEEDS_LOOPS
 @pytest.mark.parametrize("batch_size", [10_000, 70])
 @pytest.mark.parametrize("form", [("relu", "hardtanh"), ("tanh", "tanh"), ("relu", "tanh")])
 @pytest.mark.parametrize(("n", "d", "h", "k"), [(130, 3, 5, 2), (257, 9, 4, 1), (97, 4, 7, 5)])
@@ -88,7 +80,6 @@ def test_three_trainers_agree(n, d, h, k, form, batch_size):
             torch.testing.assert_close(a[m : m + 1], b, rtol=1e-6, atol=1e-7)
 
 
-@NEEDS_LOOPS
 @given(
     st.lists(st.floats(-1, 1) | st.sampled_from([math.nan, -0.5]), min_size=1, max_size=40),
     st.integers(0, 4),
@@ -122,7 +113,6 @@ def test_plateau_follows_the_paper():
     assert rates[-1] == 0
 
 
-@NEEDS_LOOPS
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("batch_size", [100_000, 2_500])
 def test_threads_that_share_a_batch_change_no_bit(batch_size, dtype, monkeypatch):
@@ -143,7 +133,6 @@ def test_threads_that_share_a_batch_change_no_bit(batch_size, dtype, monkeypatch
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-@NEEDS_LOOPS
 def test_rows_without_slope_are_absent():
     architecture = TwoLayer(5, "relu", "hardtanh")
     X, objective, start = oracle_problem(architecture, 200, 3, 2, members=1)
@@ -155,7 +144,6 @@ def test_rows_without_slope_are_absent():
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
-@NEEDS_LOOPS
 @pytest.mark.parametrize("basis", [Neural(hidden=4, max_epochs=6), Neural(hidden=4, max_epochs=6, batch_size=20)])
 def test_a_compiled_network_that_turns_nan_is_refused(basis, caplog):
     X, objective, _ = oracle_problem(TwoLayer(4, "relu", "hardtanh"), 50, 3, 1, members=2)
@@ -172,7 +160,7 @@ def test_a_compiled_network_that_turns_nan_is_refused(basis, caplog):
 
 
 def oracle_streams(members):
-    return RoundStreams(torch.Generator(), [torch.Generator().manual_seed(m) for m in range(members)])
+    return SimpleNamespace(rows=torch.Generator(), members=[torch.Generator().manual_seed(m) for m in range(members)])
 
 
 def joint_objective(n, device="cpu"):
@@ -265,13 +253,11 @@ def test_one_seed_one_model_on_a_gpu():
     assert np.array_equal(one, two)
 
 
-def test_without_numba_tensor_operations_train_the_same(monkeypatch):
+def test_tensor_operations_train_the_same(monkeypatch):
     X = np.random.default_rng(0).normal(size=(150, 3))
     model = GCERegressor(basis="neural", max_atoms=3, random_state=0, cv=2)
     looped = model.fit(X, X[:, 0] * X[:, 1]).predict(X)
-    monkeypatch.setattr(compiled, "training_kernels", lambda: None)
-    monkeypatch.setattr(parallel, "reductions", lambda: None)
-    monkeypatch.setattr(parallel, "rowwise", lambda: None)
+    by_tensor_operations(monkeypatch)
     np.testing.assert_allclose(model.fit(X, X[:, 0] * X[:, 1]).predict(X), looped, rtol=1e-6, atol=1e-8)
 
 
@@ -297,27 +283,3 @@ def test_restarts_take_the_best_of_their_tries(shared):
     # the first try is the same one, so that two more cannot make it worse
     assert (thrice <= once + 1e-12).all()
     assert (thrice < once - 1e-3).any()
-
-
-BITS = """
-import hashlib, sys, torch
-sys.path.insert(0, sys.argv[1])
-from helpers import oracle_problem
-from gce.bases.neural import compiled
-from gce.bases.neural.descent import Schedule
-from gce.bases.neural.network import TwoLayer
-architecture = TwoLayer(7, "relu", "hardtanh")
-X, objective, start = oracle_problem(architecture, 130, 5, 2, members=1)
-schedule = Schedule(rate=1e-2, floor=1e-5, patience=10, last_epochs=5, max_epochs=30)
-parameters, _ = compiled.descend(architecture, start, objective, X, schedule, 1000, torch.Generator())
-sys.stdout.write(hashlib.sha256(b"".join(p.numpy().tobytes() for p in parameters)).hexdigest())
-"""
-
-
-@NEEDS_LOOPS
-def test_loops_compiled_here_and_loaded_from_disk_round_alike(tmp_path):
-    command = [sys.executable, "-c", BITS, str(Path(__file__).parent)]
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
-    assert runs[0].stdout == runs[1].stdout != ""
-    assert list(tmp_path.rglob("*.nbc"))

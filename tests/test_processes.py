@@ -177,14 +177,16 @@ def test_after_an_error_no_task_is_begun():
 def test_an_interruption_of_a_loop_is_a_keyboard_interrupt():
     rng = np.random.default_rng(0)
     n, d = 100_000, 10
-    codes, rows = rng.integers(256, size=(d, n)).astype(np.uint8), np.arange(n, dtype=np.uint32)
-    D, H, leaf = rng.normal(size=(n, 1)), np.ones((n, 1)), np.empty(n, np.int32)
-    asked = codes, rows, D, H, 0, np.arange(d), np.full(d, 256), 1.0, 1.0, leaf, 64, 10
-    assert len(grower.grow(*asked)) == 4
+    codes = rng.integers(256, size=(3, n, 4)).astype(np.uint8)
+    few = np.full(1, 1e-4)
+    data = grower.TreeData(codes, np.full(d, 256), rng.normal(size=(1, n, 1)), np.ones((1, n, 1)), few, few)
+    sampling = grower.Sampling(np.zeros(1, np.uint64), np.empty(0, np.uint64), 1.0, d)
+    asked = data, grower.Shape(64, 10, symmetric=False), sampling, grower.Constraints(), grower.Scratch()
+    assert grower.GrownTrees(*asked).size == 127
 
     def grow_on():
         while True:
-            grower.grow(*asked)
+            grower.GrownTrees(*asked)
 
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:

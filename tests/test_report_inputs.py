@@ -161,7 +161,7 @@ def test_words_fit_what_is_shown(tmp_path):
 
 def test_a_loaded_model_has_the_same_page(tmp_path):
     model, rows, y = fitted("regressor")
-    model.save(tmp_path / "m.safetensors")
+    model.save(tmp_path / "m.safetensors", resumable=True)
     pages = []
     for name, own in (("a", model), ("b", gce.load(tmp_path / "m.safetensors"))):
         own.report(tmp_path / f"{name}.html", rows, y)

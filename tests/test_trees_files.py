@@ -64,12 +64,14 @@ def path(tmp_path):
     return tmp_path / "m.safetensors"
 
 
+@pytest.mark.parametrize("resumable", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_what_comes_back_is_what_went_in(name, path):
+def test_what_comes_back_is_what_went_in(name, resumable, path):
     model, y = CASES[name]
     model = clone(model).fit(X, y)
-    model.save(path)
+    model.save(path, resumable=resumable)
     back = gce.load(path)
+    assert back.result_.has_stages == resumable
     assert_equal(model, back)
     assert back.history_ == model.history_
     assert back.n_iter_ == model.n_iter_
@@ -83,7 +85,7 @@ def test_what_comes_back_is_what_went_in(name, path):
     if name.startswith("mixed"):
         assert back.result_.family_weights == model.result_.family_weights
     # what was written twice is the same file, but for the time of writing
-    back.save(path.with_name("again"))
+    back.save(path.with_name("again"), resumable=resumable)
     first, second = container.read(path), container.read(path.with_name("again"))
     assert {**first[0], "written": 0} == {**second[0], "written": 0}
     assert all(torch.equal(first[1][tensor], second[1][tensor]) for tensor in first[1].keys() | second[1].keys())
@@ -167,7 +169,10 @@ def networks():
 
 
 def altered(parts, name, index, value):
+    # integers may be stored in any width
     tensors = {key: tensor.clone() for key, tensor in parts.tensors.items()}
+    if not tensors[name].is_floating_point() and name != "grove.splits":
+        tensors[name] = tensors[name].long()
     tensors[name][index] = value
     return Parts(parts.meta, tensors)
 
@@ -180,8 +185,11 @@ def altered(parts, name, index, value):
         ("grove.left", 10_000, "children"),
         ("grove.feature", 3, "a column that does not exist: there are 3"),
         ("grove.feature", -1, "a column that does not exist"),
-        ("grove.threshold", torch.nan, "not finite"),
-        ("grove.threshold", torch.inf, "not finite"),
+        ("grove.table", torch.nan, "not finite"),
+        ("grove.table", torch.inf, "not finite"),
+        ("grove.cut", -1, "a threshold that does not exist"),
+        ("grove.cut", 10_000, "a threshold that does not exist"),
+        ("grove.splits", 0, "must be torch"),
         ("grove.value", torch.nan, "not finite"),
         ("grove.value", 1.001, "can exceed the bound of the ensemble"),
         ("grove.value", -1.001, "can exceed the bound of the ensemble"),
@@ -287,7 +295,7 @@ def test_paths_of_weights_come_back_to_the_bit(seed, rounds, members, blocks):
 
 def test_boosted_weights_take_a_few_numbers_a_round(path):
     model = clone(CASES["trees"][0]).fit(X, ONE)
-    model.save(path)
+    model.save(path, resumable=True)
     _, tensors = container.read(path)
     rounds = sum(len(record.members) for record in model.result_.families[0].rounds)
     assert rounds == 80
@@ -298,7 +306,7 @@ def test_boosted_weights_take_a_few_numbers_a_round(path):
 
 def test_weights_that_all_move_are_written_as_they_are(path):
     model = regressor(NET, algorithm="frank-wolfe").fit(X, ONE)
-    model.save(path)
+    model.save(path, resumable=True)
     _, tensors = container.read(path)
     assert "families.0.course.path.weights" in tensors
     assert_equal(model, gce.load(path))

@@ -1,25 +1,22 @@
-"""Rows dropped through trees: by a sieve, by walking, by tensor operations, all to the same bits."""
+"""Rows dropped through trees: cut by cut, by levels, by walking, by tensor operations, all to the same bits."""
 
 import pickle
-import subprocess
-import sys
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gce._utils import parallel
+from gce._utils import native, parallel
 from gce.bases import ForestAtoms, TreeAtoms
-from gce.bases.trees import TreeArrays, tree_arrays
-from gce.bases.trees.bin_thresholds import ThresholdBins
+from gce.bases.trees import TreeArrays, predictor, tree_arrays
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from helpers import GPU, random_trees
 
-falling = pytest.importorskip("gce.bases.trees.predictor")
 INPUTS = 4
+#: The instruction sets that this processor has.
+LEVELS = native.LEVELS[: 1 + native._load("baseline").gce_cpu_level()]
 
 
 def by_hand(grove, X, weights, into, count):
@@ -65,7 +62,101 @@ def test_all_ways_find_the_same_bits(seed, n, outputs, trees, dtype):
     assert by_tensors.dtype == torch.float64
 
 
-@pytest.mark.parametrize("leaves", [1, 2, 63, 64, 65, 200])
+def spread_tree(rng, leaves, outputs, thresholds):
+    """A tree of so many leaves, of random shape."""
+    left, ends = np.zeros(2 * leaves - 1, np.int32), [0]
+    for nodes in range(1, 2 * leaves - 1, 2):
+        node = ends.pop(int(rng.integers(len(ends))))
+        left[node], ends = nodes, [*ends, nodes, nodes + 1]
+    size = len(left)
+    return rng.integers(0, INPUTS, size).astype(np.int32), thresholds(size), left, rng.normal(size=(size, outputs))
+
+
+def symmetric_tree(rng, depth, outputs, thresholds):
+    """A tree that cuts all nodes of a level alike."""
+    nodes = 2 ** (depth + 1) - 1
+    level = np.log2(np.arange(1, nodes + 1)).astype(int)
+    feature, threshold = rng.integers(0, INPUTS, depth + 1)[level].astype(np.int32), thresholds(depth + 1)[level]
+    left = np.where(level < depth, 2 * np.arange(nodes) + 1, 0).astype(np.int32)
+    return feature, threshold, left, rng.normal(size=(nodes, outputs))
+
+
+@pytest.fixture(params=LEVELS)
+def instruction_set(request):
+    """Kernels of one instruction set in place of the best."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "library", lambda: native._load(request.param))
+        for name in ("_prepare", "_sum", "_widest", "_free", "_restore"):
+            patch.setattr(predictor, name, getattr(predictor, name).__wrapped__)
+        yield request.param
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.one_of(st.integers(0, 5), st.integers(6, 80), st.integers(500, 600)),
+    outputs=st.integers(1, 4),
+    shapes=st.lists(st.sampled_from(["leaf", "symmetric", "small", "chain", "deep", "fine"]), min_size=1, max_size=6),
+    dtype=st.sampled_from([torch.float64, torch.float32]),
+)
+def test_every_instruction_set_finds_what_a_walk_in_python_finds(instruction_set, seed, n, outputs, shapes, dtype):
+    """Trees of every kind in one sequence; "fine" has more thresholds in a column than a byte can tell apart."""
+    rng = np.random.default_rng(seed)
+    coarse, exact = (lambda size: rng.integers(-6, 7, size) / 2), (lambda size: rng.normal(size=size))
+    make = {
+        "leaf": lambda: spread_tree(rng, 1, outputs, coarse),
+        "symmetric": lambda: symmetric_tree(rng, int(rng.integers(1, 10)), outputs, coarse),
+        "small": lambda: spread_tree(rng, int(rng.integers(2, 257)), outputs, exact),
+        "chain": lambda: spread_tree(rng, int(rng.integers(250, 260)), outputs, coarse),
+        "deep": lambda: spread_tree(rng, int(rng.integers(257, 400)), outputs, coarse),
+        "fine": lambda: spread_tree(rng, 1500, outputs, exact),
+    }
+    grove = TreeArrays.of([make[shape]() for shape in shapes], dtype)
+    X = rows_for(rng, n)
+    X[rng.random(X.shape) < 0.02] = np.nan
+    X[rng.random(X.shape) < 0.02] = -0.0
+    count = int(rng.integers(1, len(shapes) + 1))
+    weights, into = rng.normal(size=(len(shapes), outputs)), rng.integers(0, count, len(shapes))
+    found = grove.summed(*map(torch.from_numpy, (X, weights, into)), count)
+    assert np.array_equal(found, by_hand(grove, X, weights, into, count))
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"size": [2, 4]}, "are no trees"),
+        ({"left": [1, 0, 0, 0, 0, 0]}, "are no trees"),
+        ({"left": [1, 0, 0, 2, 0, 0]}, "are no trees"),
+        ({"feature": [-1, 0, 0, 0, 0, 0]}, "are no trees"),
+        ({"feature": [4, 0, 0, 0, 0, 0]}, "rows have 4 columns, but trees look at 5"),
+        ({"feature": [0, 0, 0]}, "other parts have other lengths"),
+    ],
+)
+def test_what_is_no_tree_is_refused(changed, fault):
+    given_ = {"size": [3, 3], "feature": [0] * 6, "threshold": [0.0] * 6, "left": [1, 0, 0, 1, 0, 0], **changed}
+    kinds = np.int64, np.int32, np.float64, np.int32
+    parts = [torch.from_numpy(np.array(part, kind)) for part, kind in zip(given_.values(), kinds, strict=True)]
+    grove = TreeArrays(*parts, torch.zeros(6, 1).double())
+    with pytest.raises(ValueError, match=fault):
+        grove.summed(torch.zeros(2, INPUTS).double(), torch.ones(2, 1), torch.tensor([0, 0]), 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_leaves_need_no_columns(n):
+    leaf = np.zeros(1, np.int32), np.zeros(1), np.zeros(1, np.int32), np.full((1, 1), 0.25)
+    found = TreeArrays.of([leaf, leaf]).summed(torch.zeros(n, 0).double(), torch.ones(2, 1), torch.tensor([0, 0]), 1)
+    assert torch.equal(found, torch.full((1, n, 1), 0.5).double())
+
+
+def test_weights_and_sums_of_other_trees_are_refused():
+    grove, X = random_trees(np.random.default_rng(0), INPUTS, 2, 3), torch.zeros(2, INPUTS).double()
+    with pytest.raises(ValueError, match="3 trees of 2 output"):
+        grove.summed(X, torch.ones(3, 1), torch.tensor([0, 0, 0]), 1)
+    with pytest.raises(ValueError, match="sums from 0 to 1"):
+        grove.summed(X, torch.ones(3, 2), torch.tensor([0, 2, 0]), 2)
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 63, 64, 65, 200, 255, 256, 257, 600])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_chains_around_the_length_of_a_mask(leaves, side):
     """The longest trees of so many leaves, cut at 1, 2, 3, ... from one end or the other."""
@@ -97,6 +188,10 @@ def atoms_of(rng, kind):
 KINDS = ["trees", "identity", "logit", "log"]
 
 
+def by_tensors(grove, X, weights, into, count):
+    return grove._summed_by_tensors(X, weights, into.tolist(), count)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("compiled", [True, False])
 @settings(max_examples=15, deadline=None)
@@ -107,8 +202,8 @@ def test_a_row_gets_the_same_bits_wherever_it_stands(kind, compiled, seed, first
     weights = torch.from_numpy(rng.random((len(atoms), 1)))
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
-            patch.setattr(tree_arrays, "predictor_kernels", lambda: None)
-        patch.setattr(falling, "WORTH_A_THREAD", 1)
+            patch.setattr(TreeArrays, "summed", by_tensors)
+        patch.setattr(predictor, "WORTH_A_THREAD", 1)
         with parallel.limited(threads):
             out, mixed = atoms(X), atoms.mix(X, weights)
         some = X[first : first + count].clone()
@@ -130,10 +225,10 @@ def test_chosen_joined_and_scaled_atoms_say_what_they_said(kind):
         torch.testing.assert_close(atoms.scaled(0.3)(X), 0.3 * out)
 
 
-def test_what_compiled_loops_know_of_trees_is_found_out_once(monkeypatch):
+def test_what_kernels_know_of_trees_is_found_out_once(monkeypatch):
     atoms, found = atoms_of(np.random.default_rng(0), "trees"), []
-    sieve = falling.sieve
-    monkeypatch.setattr(falling, "sieve", lambda *given_: found.append(1) or sieve(*given_))
+    prepared = tree_arrays.PreparedTrees
+    monkeypatch.setattr(tree_arrays, "PreparedTrees", lambda *given_: found.append(1) or prepared(*given_))
     X = torch.zeros(3, INPUTS).double()
     for _ in range(3):
         atoms.mix(X, torch.ones(len(atoms), 1).double())
@@ -151,25 +246,13 @@ def test_trees_beside_something_to_differentiate():
     assert torch.equal(ensemble(X), ensemble(X.detach()))
 
 
-@pytest.mark.parametrize("depth", [1, 3, 6])
-def test_cuts_of_a_level_are_one(depth):
-    """Of a tree that cuts all nodes of a level alike."""
-    rng = np.random.default_rng(depth)
-    nodes = 2 ** (depth + 1) - 1
-    level = np.log2(np.arange(1, nodes + 1)).astype(int)
-    feature, threshold = rng.integers(0, INPUTS, depth + 1)[level].astype(np.int32), rng.normal(size=depth + 1)[level]
-    left = np.where(level < depth, 2 * np.arange(nodes) + 1, 0).astype(np.int32)
-    grove = TreeArrays.of([(feature, threshold, left, rng.normal(size=(nodes, 1)))])
-    _, coding, (begin, column, code, out, *_) = grove._prepared(falling)
-    assert coding[3].sum() == depth
-    # each eight leaves meet a cut once, if at all, and four at a time
-    for first, last in pairwise(begin[0].tolist()):
-        cuts = set(zip(column[first:last][out[first:last] > 0], code[first:last][out[first:last] > 0], strict=True))
-        assert len(cuts) == (out[first:last] > 0).sum() <= depth
-        assert last - first == -(-len(cuts) // 4) * 4
-    X, one = rows_for(rng, 200), torch.ones(1, 1, dtype=torch.float64)
-    found = grove.summed(torch.from_numpy(X), one, torch.tensor([0]), 1)
-    assert np.array_equal(found, by_hand(grove, X, one.numpy(), [0], 1))
+def test_other_weights_are_not_mistaken_for_those_before():
+    atoms, X = atoms_of(np.random.default_rng(0), "trees"), torch.from_numpy(rows_for(np.random.default_rng(1), 9))
+    ones, halves = torch.ones(len(atoms), 1).double(), torch.full((len(atoms), 1), 0.5).double()
+    first = atoms.mix(X, ones)
+    assert torch.equal(atoms.mix(X, halves), 0.5 * first)
+    assert torch.equal(atoms.mix(X, ones), first)
+    assert torch.equal(atoms.scaled(2.0).mix(X, ones), 2 * first)
 
 
 @pytest.mark.parametrize("trees", [1, 5, 9, 40])
@@ -186,52 +269,9 @@ def test_more_cuts_than_bytes_can_tell_apart(trees, n):
     grove, X = TreeArrays.of(grown), rng.normal(size=(n, INPUTS))
     X[rng.random(X.shape) < 0.1] = np.nan
     X[rng.random(X.shape) < 0.1] = np.inf
-    coding = ThresholdBins.of(*(t.numpy() for t in (grove.size, grove.feature, grove.threshold, grove.left)))
-    assert set(coding.column) == {0, 3}
-    assert coding.number.max() <= 255
-    assert (len(coding.group) > 2) == (trees > 5)
-    assert coding.group[0] == 0
-    assert coding.group[-1] == trees
     one, into = torch.ones(trees, 1, dtype=torch.float64), torch.zeros(trees, dtype=torch.long)
     found = grove.summed(torch.from_numpy(X), one, into, 1)
     assert np.array_equal(found, by_hand(grove, X, one.numpy(), into.tolist(), 1))
-
-
-PROGRAM = """
-import logging, sys
-logging.basicConfig(level="WARNING")
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "numba":
-            raise ModuleNotFoundError("no numba here")
-
-if sys.argv[1] == "plain":
-    sys.meta_path.insert(0, Absent())
-import numpy as np
-import gce
-from gce.bases import Forest, Tree
-rng = np.random.default_rng(0)
-X = rng.normal(size=(60, 3))
-given = {"cv": 2, "random_state": 0, "max_atoms": 3}
-for basis in (Tree(max_leaf_nodes=4, min_samples_leaf=4), Forest(n_estimators=2, min_samples_leaf=3)):
-    model = gce.GCERegressor(basis=basis, **given).fit(X, X[:, 0] * X[:, 1])
-    trees = model.ensemble_.parts[-1].trees
-    print(trees.size.tolist(), trees.feature.tolist(), trees.left.tolist(), trees.threshold.tolist())
-    print(np.round(model.predict(X), 9).tolist())
-"""
-
-
-def test_without_numba_the_same_trees_grow_slowly():
-    done = [
-        subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True)
-        for how in ("compiled", "plain")
-    ]
-    assert done[0].stdout == done[1].stdout
-    assert "gce.bases.trees.predictor cannot be compiled (no numba here): tensor operations stand in" in done[1].stderr
-    assert "gce.bases.trees.grower cannot be compiled (no numba here): it runs as plain Python" in done[1].stderr
-    assert done[1].stderr.count("gce.bases.trees.grower cannot") == 1
-    assert "RuntimeWarning" not in done[1].stderr
 
 
 @GPU

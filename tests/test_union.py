@@ -23,6 +23,7 @@ from gce.bases import (
     Pool,
     Proposal,
     RegressorBasis,
+    SignTree,
     Tree,
     TreeAtoms,
     Union,
@@ -295,8 +296,10 @@ def test_signs_are_kept_by_all_or_refused(table):
     model = GCERegressor(basis=Union([NET, Neural(hidden=2, max_epochs=3)]), **given).fit(X, y)
     moved = X + np.array([0.5, 0, 0])
     assert (model.predict(moved) >= model.predict(X) - 1e-12).all()
-    with pytest.raises(ValueError, match="does not support monotonic_cst"):
-        GCERegressor(basis=Union([NET, TREE]), **given).fit(X, y)
+    mixed = GCERegressor(basis=Union([NET, TREE]), **given).fit(X, y)
+    assert (mixed.predict(moved) >= mixed.predict(X) - 1e-12).all()
+    with pytest.raises(ValueError, match="SignTree does not support monotonic_cst"):
+        GCERegressor(basis=Union([NET, SignTree()]), **given).fit(X, y)
 
 
 def test_the_finest_precision_is_everyones():

@@ -14,6 +14,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
+#: Integers in files, the narrowest first.
+WIDTHS = (torch.uint8, torch.int16, torch.int32, torch.int64)
+
+
+def narrowed(tensor: Tensor) -> Tensor:
+    """Integers in the narrowest type of a file that holds them.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Integers.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gce._utils.codecs import narrowed
+    >>> narrowed(torch.tensor([0, 255])).dtype, narrowed(torch.tensor([-1])).dtype
+    (torch.uint8, torch.int16)
+    """
+    if not tensor.numel():
+        return tensor.to(WIDTHS[0])
+    least, most = int(tensor.min()), int(tensor.max())
+    fits = (w for w in WIDTHS if torch.iinfo(w).min <= least and most <= torch.iinfo(w).max)
+    return tensor.to(next(fits))
+
 
 @dataclass
 class Parts:
@@ -146,6 +175,20 @@ class Parts:
                 f"{tuple(tensor.shape)}"
             )
         return tensor
+
+    def whole(self, name: str, *shape: int | None) -> Tensor:
+        """A tensor of integers, stored in any width, as int64.
+
+        Parameters
+        ----------
+        name : str
+            Name of the tensor.
+        *shape : int or None
+            Lengths of its dimensions.
+        """
+        tensor = self.tensors.get(name)
+        dtype = tensor.dtype if tensor is not None and tensor.dtype in WIDTHS else torch.int64
+        return self.tensor(name, *shape, dtype=dtype).long()
 
     def finite(self, name: str, *shape: int | None, dtype: torch.dtype = torch.float64) -> Tensor:
         """A tensor of finite numbers of the given dtype and shape.

@@ -1,8 +1,11 @@
-"""Memory that a fit will need, estimated before it starts."""
+"""Memory that a fit will need, estimated before it starts, and memory that it no longer needs."""
 
 from __future__ import annotations
 
+import ctypes
 import logging
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -90,3 +93,23 @@ def _control_group() -> int | None:
     # the page cache is reclaimed when memory is needed
     kept = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
     return None if limit == "max" else max(int(limit) - used + kept, 0)
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    """Glibc's ``malloc_trim``, where the process uses glibc."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
+
+
+def release_freed() -> None:
+    """Give freed memory back to the system.
+
+    Rounds of a fit allocate and free arrays of a megabyte, and keep small ones among them: glibc would hold on to what
+    is between, a gigabyte after a few hundred rounds.
+    """
+    trim = _trim()
+    if trim is not None:
+        trim(0)

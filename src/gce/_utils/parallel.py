@@ -1,25 +1,20 @@
-"""Compiled loops where numba is installed, and threads to run them on."""
+"""Threads that compiled kernels run on."""
 
 from __future__ import annotations
 
 import ctypes
-import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import cache, partial
-from importlib import import_module
+from functools import partial
 from threading import Lock
-from types import ModuleType
 from typing import Any
 
 import torch
 from joblib import effective_n_jobs
-
-logger = logging.getLogger(__name__)
 
 _threads: ContextVar[int | None] = ContextVar("threads", default=None)
 
@@ -29,37 +24,6 @@ Run = Callable[[Sequence[Callable[[], Any]]], list[Any]]
 WORTH_A_THREAD = 1 << 22
 #: Maximum number of threads, whatever ``n_jobs`` is: where the system refuses one, the whole process ends.
 MOST_THREADS = max(64, os.cpu_count() or 1)
-
-
-@cache
-def compiled_module(name: str) -> ModuleType | None:
-    """Import a module of compiled loops.
-
-    Parameters
-    ----------
-    name : str
-        Its full name.
-
-    Returns
-    -------
-    module or None
-        None where it cannot be compiled, such as without numba: tensor operations are used instead.
-    """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        logger.warning("%s cannot be compiled (%s): tensor operations stand in, several times slower", name, error)
-        return None
-
-
-def reductions() -> ModuleType | None:
-    """The compiled sums over cached outputs, or None without numba."""
-    return compiled_module("gce._utils.reductions")
-
-
-def rowwise() -> ModuleType | None:
-    """The compiled loops whose result for a row does not depend on its position, or None without numba."""
-    return compiled_module("gce._utils.rowwise")
 
 
 def bounded(n_jobs: int | None) -> int | None:

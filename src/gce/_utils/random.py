@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gce._utils.params import SEED
+from gce._utils.splitmix import splitmix64
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,7 @@ class Streams:
         RoundStreams
         """
         pairs = zip(members.tolist(), calls.tolist(), strict=True)
-        return RoundStreams(
-            rows=_generator(self.seed, t),
-            members=Generators([(self.seed, call, self.names[m]) for m, call in pairs]),
-        )
+        return RoundStreams((self.seed, t), tuple((self.seed, call, self.names[m]) for m, call in pairs))
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,40 @@ class RoundStreams:
 
     Parameters
     ----------
-    rows : torch.Generator
-        For the order of rows.
-    members : sequence of torch.Generator
-        For each member.
+    row_seed : tuple of int
+        Seed of the generator for the order of rows.
+    member_seeds : tuple of tuple of int
+        Seeds of the generators of the members.
     """
 
-    rows: torch.Generator
-    members: Sequence[torch.Generator]
+    row_seed: tuple[int, ...]
+    member_seeds: tuple[tuple[int, ...], ...]
+
+    # seeded on first use: a round may take less time than seeding them all
+
+    @cached_property
+    def rows(self) -> torch.Generator:
+        """The generator for the order of rows."""
+        return _generator(*self.row_seed)
+
+    @cached_property
+    def members(self) -> Generators:
+        """The generator of each member."""
+        return Generators(list(self.member_seeds))
+
+    def member_keys(self) -> NDArray[np.uint64]:
+        """A random number for each member, ``(M,)``, for kernels that draw by hashing."""
+        parts = [
+            np.array([part % 2**64 for part in column], np.uint64) for column in zip(*self.member_seeds, strict=True)
+        ]
+        keys = np.zeros(len(self.member_seeds), np.uint64)
+        for part in parts:
+            keys = splitmix64(keys ^ part)
+        return keys
 
 
 class Generators(Sequence[torch.Generator]):
-    """A lazy sequence of generators: a round may take less time than seeding them all.
+    """A lazy sequence of generators.
 
     Parameters
     ----------

@@ -1,36 +1,37 @@
 """Compiled passes over large arrays: sums over cached outputs.
 
-Outputs may be single precision while sums are double: nothing is converted first.
+Outputs may be single precision while sums are double: nothing is converted first. The loops are in
+``native/reductions.cpp``.
 """
 
 from __future__ import annotations
 
-from gce._utils.jit import compiled
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
-#: Numbers at a time: what is added to, or multiplied by, stays in the first-level cache while atoms pass by.
-_BLOCK = 2048
+import numpy as np
+from numpy.typing import NDArray
 
-_compiled = compiled(nogil=True, fastmath={"reassoc", "contract", "nsz"})
+from gce._utils.native import INT, array, kernel
 
-
-@_compiled
-def inner_products(cache, gradient, result):
-    """``result_t = sum_i cache_ti gradient_i`` in float64, ``cache`` of shape ``(T, size)`` in any precision."""
-    for first in range(0, len(gradient), _BLOCK):
-        last = min(first + _BLOCK, len(gradient))
-        for t in range(len(cache)):
-            total = 0.0
-            for i in range(first, last):
-                total += cache[t, i] * gradient[i]
-            result[t] += total
+Array = NDArray[Any]
 
 
-@_compiled
-def combination(cache, coefficients, result):
-    """``result_i = sum_t coefficients_t cache_ti`` in float64, in the order of ``t``; zero coefficients are skipped."""
-    for first in range(0, len(result), _BLOCK):
-        last = min(first + _BLOCK, len(result))
-        for t in range(len(cache)):
-            if coefficients[t] != 0:
-                for i in range(first, last):
-                    result[i] += coefficients[t] * cache[t, i]
+def inner_products(cache: Array, gradient: Array, result: Array) -> None:
+    """``result_t += sum_i cache_ti gradient_i`` in float64, ``cache`` of shape ``(T, size)`` in any precision.
+
+    A gradient may be shorter than the rows of the cache.
+    """
+    _kernel("inner_products", cache.dtype)(cache, *cache.shape, gradient, len(gradient), result)
+
+
+def combination(cache: Array, coefficients: Array, result: Array) -> None:
+    """``result_i += sum_t coefficients_t cache_ti`` in float64, in the order of ``t``; those of 0 are skipped."""
+    _kernel("combination", cache.dtype)(cache, *cache.shape, coefficients, len(result), result)
+
+
+@cache
+def _kernel(name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
+    numbers = array(np.float64)
+    return kernel(f"{name}_f{8 * dtype.itemsize}", array(dtype), INT, INT, numbers, INT, numbers)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from gce._utils.codecs import Parts
 from gce._utils.random import RoundStreams
-from gce.bases.context import FitContext
+from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Objective
 from gce.preprocessing.sparse import Inputs
 
@@ -254,31 +256,6 @@ class Proposal:
         return self.atoms(X) if self.outputs is None else self.outputs
 
 
-class FitDefaults(NamedTuple):
-    """What "auto" means for models of a basis.
-
-    Parameters
-    ----------
-    algorithm, line_search : str
-        Their names.
-    calls : int
-        Maximum number of oracle calls per member.
-    patience : int
-        Rounds without improvement after which a member stops.
-    learning_rate : float
-        Fraction of the full step that boosting takes.
-    screening_rounds : int
-        Rounds after which the family must have improved on the families fitted before it; 0: no such test.
-    """
-
-    algorithm: str = "pairwise"
-    line_search: str = "exact"
-    calls: int = 100
-    patience: int = 20
-    learning_rate: float = 0.1
-    screening_rounds: int = 0
-
-
 class Basis(BaseEstimator):
     """A class of models whose outputs stay in ``[-bound, bound]``, with an oracle: ``minimize``.
 
@@ -290,6 +267,9 @@ class Basis(BaseEstimator):
         ``minimize`` finds the minimum over the whole class, so that the gap is a certificate.
     inherits : bool
         ``minimize`` also takes ``last``, each member's last atom, to start from; None in the first round.
+    fits_quadratics : bool
+        ``minimize`` fits the quadratic model of an objective, and returns atoms with their outputs and the step to its
+        minimum.
 
     Examples
     --------
@@ -325,6 +305,7 @@ class Basis(BaseEstimator):
 
     exact: ClassVar[bool] = False
     inherits: ClassVar[bool] = False
+    fits_quadratics: ClassVar[bool] = False
 
     @property
     def fit_defaults(self) -> FitDefaults:
@@ -366,7 +347,19 @@ class Basis(BaseEstimator):
             1, -1 or 0 for each input.
         """
         raise ValueError(
-            f"{type(self).__name__} does not support monotonic_cst: use gce.bases.Neural or gce.bases.Neuron"
+            f"{type(self).__name__} does not support monotonic_cst: use gce.bases.Tree, SymmetricTree, Neural or Neuron"
+        )
+
+    def restrict_interactions(self, groups: NDArray[np.uint64]) -> Basis:
+        """A copy whose models are sums of functions of the inputs of one set each.
+
+        Parameters
+        ----------
+        groups : array of shape (d, W)
+            The sets that each input belongs to, one bit each in ``W`` words.
+        """
+        raise ValueError(
+            f"{type(self).__name__} does not support interaction_cst: use gce.bases.Tree or gce.bases.SymmetricTree"
         )
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:

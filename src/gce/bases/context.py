@@ -1,10 +1,10 @@
-"""What oracle calls of one fit share, so that a basis itself is plain parameters."""
+"""What oracle calls of one fit share, so that a basis is plain parameters, and what "auto" means for a basis."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 Value = TypeVar("Value")
 
@@ -73,3 +73,28 @@ class FitContext:
         if key not in self._cache:
             self._cache[key] = owners, compute()
         return self._cache[key][1]  # type: ignore[return-value]
+
+
+class FitDefaults(NamedTuple):
+    """What "auto" means for models of a basis.
+
+    Parameters
+    ----------
+    algorithm, line_search : str
+        Their names.
+    calls : int
+        Maximum number of oracle calls per member.
+    patience : int
+        Rounds without improvement after which a member stops.
+    learning_rate : float
+        Fraction of the full step that boosting takes.
+    screening_rounds : int
+        Rounds after which the family must have improved on the families fitted before it; 0: no such test.
+    """
+
+    algorithm: str = "pairwise"
+    line_search: str = "exact"
+    calls: int = 100
+    patience: int = 20
+    learning_rate: float = 0.1
+    screening_rounds: int = 0

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from gce._utils.params import Rules, among, check_parameters, short_repr
 from gce._utils.random import RoundStreams
-from gce.bases.base import Atoms, Basis, FitDefaults, Proposal
-from gce.bases.context import FitContext
+from gce.bases.base import Atoms, Basis, Proposal
+from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Model, Objective
 from gce.preprocessing.sparse import Inputs
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gce._utils.params import Rules, among, check_parameters, short_repr
@@ -94,6 +96,10 @@ class Union(Basis):
         self._check()
         return Union([base.monotone(signs) for base in self.bases], self.choose)
 
+    def restrict_interactions(self, groups: NDArray[np.uint64]) -> Union:
+        self._check()
+        return Union([base.restrict_interactions(groups) for base in self.bases], self.choose)
+
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
         self._check()
         n, model = objective.rows, objective.model
@@ -129,7 +135,7 @@ def _cast(X: Inputs, dtype: torch.dtype) -> Inputs:
 
 def _copied(rng: RoundStreams) -> RoundStreams:
     """Copies of the streams, so that every basis draws the same numbers."""
-    return RoundStreams(rng.rows.clone_state(), [stream.clone_state() for stream in rng.members])
+    return RoundStreams(rng.row_seed, rng.member_seeds)
 
 
 def _step_length(proposal: Proposal, model: Model, outs: Tensor) -> Tensor:

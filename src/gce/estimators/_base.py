@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self
@@ -61,6 +61,8 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
     _result: FitResult
     n_jobs: int | None
     monotonic_cst: Mapping[str, int] | ArrayLike | None
+    #: Only trees can keep columns apart: models of networks have no such parameter.
+    interaction_cst: str | Sequence[Collection[int | str]] | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -81,7 +83,9 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
     @property
     def result_(self) -> FitResult:
         """The result of the fit, which all other fitted attributes are part of."""
-        check_is_fitted(self)
+        # asked for several times in a prediction: the check of scikit-learn is slow
+        if "_result" not in vars(self):
+            check_is_fitted(self)
         return self._result
 
     @property
@@ -153,7 +157,8 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
 
     def read_rows(self, X: Any) -> Frame:
         """Rows column by column, validated to be like those of the fit."""
-        check_is_fitted(self)
+        if "_result" not in vars(self):
+            check_is_fitted(self)
         return read_table(self, X)
 
     def code_rows(self, X: Any) -> Matrix:
@@ -172,19 +177,23 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
 
     # Files and pages.
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, resumable: bool | None = None) -> None:
         """Write the fitted model to one file, which :func:`gce.load` reads; never pickle.
 
         Parameters
         ----------
         path : str or Path
             Usually ends in ``.safetensors``. An existing file is replaced only once the new one is complete.
+        resumable : bool, optional
+            Whether a greedy ensemble also keeps what only ``warm_start`` and ``staged_predict`` need: every atom of
+            every round, and the weights after each. Such files are several times larger. Default: where the model has
+            ``warm_start=True``.
         """
         # the table of classes is made of subclasses of this one
         from gce.estimators.loading import ESTIMATORS
         from gce.io.models import save
 
-        save(self, path, ESTIMATORS)
+        save(self, path, ESTIMATORS, bool(vars(self).get("warm_start")) if resumable is None else resumable)
 
     def to_onnx(self, path: str | Path | IO[bytes]) -> None:
         """Write the model as one ONNX graph: encoder, ensemble and inverse link.

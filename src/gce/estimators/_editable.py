@@ -128,10 +128,9 @@ class EditableEnsemble(ConvexModel):
         """
         result = self.result_
         check_new(name, self.atom_names_)
-        if self.monotonic_cst is not None:
-            raise ValueError(
-                f"monotonic_cst={self.monotonic_cst!r} would no longer hold with an external model: leave it out"
-            )
+        for constraint in ("monotonic_cst", "interaction_cst"):
+            if (given := getattr(self, constraint)) is not None:
+                raise ValueError(f"{constraint}={given!r} would no longer hold with an external model: leave it out")
         if not is_classifier(self) and type(result.loss).predict is not Loss.predict:
             raise ValueError(
                 f"raw scores of loss={result.loss!r} are not on the scale of the predictions of {name!r}: combine both "

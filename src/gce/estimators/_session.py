@@ -21,6 +21,7 @@ from gce.io.checkpoints import Checkpoint, opened
 from gce.training.callbacks import Callback, TimeLimit
 from gce.training.progress import shows_progress_bar
 from gce.training.result import FitResult
+from gce.training.rounds import NO_ROUNDS
 from gce.training.sklearn_callbacks import FitTask
 
 
@@ -129,6 +130,8 @@ def _previous(given: dict[str, Any]) -> FitResult | None:
         return None
     if result.edited:
         raise ValueError("an edited model has no rounds to continue from: set warm_start=False and fit again")
+    if not result.has_stages:
+        raise ValueError(NO_ROUNDS)
     return result
 
 

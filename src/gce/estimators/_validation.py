@@ -122,6 +122,7 @@ def validate(
         held_out_total=members.held_out_total,
         n_samples=len(rows.target),
         signs=monotonic_signs(model, table, target),
+        interactions=None if model.interaction_cst is None else table.read_interactions(model.interaction_cst),
     )
 
 
@@ -175,7 +176,7 @@ def split_rows(
         if y_val.shape[1] != y.shape[1]:
             raise ValueError(f"y_val has {y_val.shape[1]} target(s), but y has {y.shape[1]}")
         return from_validation_set(X, weight, X_val, weight_val), stack_rows(X, X_val), np.concatenate([y, y_val])
-    members = from_splits(X, weight, splits_for(model.cv, model.validation_fraction, rows, seed))
+    members = from_splits(X, weight, splits_for(model.cv, model.validation_fraction, rows, seed, model.time_limit))
     if codes is not None:
         for m, (train, held_out) in enumerate(zip(members.train, members.held_out, strict=True)):
             lacking = np.setdiff1d(codes[held_out > 0], codes[train > 0])
@@ -201,10 +202,24 @@ def read_samples(
 def read_table(model: Any, X: Any) -> Frame:
     """Rows like those of the fit, column by column."""
     names = getattr(model, "feature_names_in_", None)
+    if names is None and _needs_no_check(model, X):
+        return Frame.from_matrix(np.ascontiguousarray(X, dtype=np.float64))
     X = select_columns(fill_masked(as_numpy(X)), names)
     if is_tabular(X):
         return read_frame(validate_data(model, X, skip_check_array=True, reset=False))
     return _as_frame(validate_data(model, X, reset=False, **(_SPARSE if issparse(X) else _NUMBERS)), names)
+
+
+def _needs_no_check(model: Any, X: Any) -> bool:
+    """Whether rows are a plain array as scikit-learn's checks leave it; these take longer than predicting one row."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype in (np.float64, np.float32)
+        and X.ndim == 2
+        and len(X) > 0
+        and X.shape[1] == model.n_features_in_
+        and not np.isinf(X).any()
+    )
 
 
 def build_problem(

@@ -31,7 +31,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> Any:
     """Load a model that was saved by its ``save``.
 
     Predictions are those of the model that was saved, to the last bit on the same kind of processor. A greedy
-    ensemble keeps its rounds, and can be continued with ``warm_start=True``. Nothing in the file is executed.
+    ensemble that was saved as ``resumable`` can be continued with ``warm_start=True``. Nothing in the file is executed.
 
     Parameters
     ----------

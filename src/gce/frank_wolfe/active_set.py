@@ -11,70 +11,22 @@ weights, so the same coefficients move weights, training predictions and validat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from gce._utils import parallel
+from gce._utils import parallel, reductions
 from gce._utils.memory import CACHE_BYTES
 from gce.bases.base import Atoms, Proposal, Zero
+from gce.frank_wolfe.slot import ActiveSetState, Slot
 from gce.frank_wolfe.step import Direction
 from gce.preprocessing.sparse import Inputs
 
 _BLOCK_BYTES = 2**28
 #: How far a sum of weights may be from 1.
 _DRIFT = 1e-14
-
-
-@dataclass(frozen=True)
-class Slot:
-    """The atoms added in one round.
-
-    Parameters
-    ----------
-    atoms : Atoms
-    position : Tensor of shape (M,)
-        Which of ``atoms`` is each member's, -1 for a member that got none.
-    step_length : Tensor of shape (A,), optional
-        As in :class:`gce.bases.Proposal`.
-    """
-
-    atoms: Atoms
-    position: Tensor
-    step_length: Tensor | None = None
-
-    def outputs(self, X: Inputs, known: Tensor | None = None) -> Tensor:
-        """Each member's outputs ``(M, N, k)``, 0 for members without an atom here.
-
-        ``known`` are outputs of the atoms on these rows, ``(A, N, k)``; None: the atoms are evaluated.
-        """
-        out = self.atoms(X) if known is None else known
-        if torch.equal(self.position, torch.arange(len(out), device=out.device)):
-            return out
-        return torch.where((self.position >= 0)[:, None, None], out[self.position], 0.0)
-
-
-@dataclass(frozen=True)
-class ActiveSetState:
-    """The state of an active set beside its atoms and weights.
-
-    Parameters
-    ----------
-    members : list of int
-    cache_bytes : int
-        Memory limit of cached outputs.
-    cached : int
-        Slots that the cache has memory for; 0: outputs are not cached.
-    pred : Tensor of shape (M, N, k) or None
-        Predictions, where they are updated with the weights instead of summed over a cache.
-    """
-
-    members: list[int]
-    cache_bytes: int
-    cached: int
-    pred: Tensor | None
 
 
 class ActiveSet:
@@ -107,6 +59,8 @@ class ActiveSet:
         self.X, self.train_rows, self.outputs = X, train_rows, outputs
         self.members = torch.arange(members, device=X.device)
         self.slots: list[Slot] = []
+        #: Some atoms may be returned again by their oracle.
+        self.has_keys = False
         self.t = 0
         self.calls = torch.zeros(members, dtype=torch.long, device=X.device)
         #: The gap at each member's last oracle call, which blended steps compare their local gap with.
@@ -227,8 +181,32 @@ class ActiveSet:
                 found = torch.where(same, t, found)
         return found
 
+    def add(self, proposal: Proposal, size: Tensor, gap: Tensor) -> None:
+        """Add ``size`` of new atoms to the predictions, taken from the weight of the zero function.
+
+        For algorithms that only append atoms: there is no cache of outputs.
+
+        Parameters
+        ----------
+        proposal : Proposal
+            One new atom per member, with its outputs.
+        size : Tensor of shape (M, 1)
+        gap : Tensor of shape (M,)
+            At this oracle call.
+        """
+        assert proposal.outputs is not None
+        position = torch.arange(len(self.members), device=self.members.device)
+        self.slots.append(Slot(proposal.atoms, position, proposal.step_length))
+        self.weights = torch.cat([self.weights, size[:, None]], 1)
+        # what is left, rather than less at every step: the sum stays 1 however many steps are taken
+        self.weights[:, 0] = (1 - self.weights[:, 1:].sum(1)).clamp(min=0)
+        self.pred = torch.addcmul(self.pred, size[:, None], proposal.outputs)
+        self.calls, self.last_gap, self.t = self.calls + 1, gap, self.t + 1
+        self._cache = None
+
     def _append(self, slot: Slot) -> None:
         self.slots.append(slot)
+        self.has_keys |= slot.atoms.keys is not None
         self.weights = torch.nn.functional.pad(self.weights, (0, 0, 0, 1))
         if self._cache is None:
             return
@@ -311,30 +289,25 @@ class ActiveSet:
 
     @property
     def _compiled(self) -> bool:
-        here = self._cache is not None and self._cache.device.type == "cpu" and self.weights.shape[2] == 1
-        return here and parallel.reductions() is not None
+        return self._cache is not None and self._cache.device.type == "cpu" and self.weights.shape[2] == 1
 
     def _sum_products(self, gradient: Tensor, first: int, product: Tensor) -> None:
-        kernels = parallel.reductions()
-        assert kernels is not None
         assert self._cache is not None
         cache, D = self._cache.flatten(2).numpy(), gradient.reshape(len(gradient), -1).numpy()
         product[:, first:] = 0.0
         result = product.numpy()
 
         def one(m: int) -> None:
-            kernels.inner_products(cache[m, first : len(self.slots)], D[m], result[m, first:, 0])
+            reductions.inner_products(cache[m, first : len(self.slots)], D[m], result[m, first:, 0])
 
         self._each_member(one)
 
     def _sum_outputs(self, coefficients: Tensor, total: Tensor) -> None:
-        kernels = parallel.reductions()
-        assert kernels is not None
         assert self._cache is not None
         cache, result, w = self._cache.flatten(2).numpy(), total.flatten(1).numpy(), coefficients[..., 0].numpy()
 
         def one(m: int) -> None:
-            kernels.combination(cache[m, : len(self.slots)], w[m], result[m])
+            reductions.combination(cache[m, : len(self.slots)], w[m], result[m])
 
         self._each_member(one)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from itertools import count
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from gce._utils.params import Rules, at_least, check_parameters, within
+from gce._utils.random import Streams
+from gce.bases.base import Basis
+from gce.bases.context import FitContext
 from gce.bases.objectives import Joint, Objective, Quadratic
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.algorithm import Algorithm
-from gce.frank_wolfe.step import Direction
+from gce.frank_wolfe.step import Direction, Step
 from gce.losses.line_search import LineSearch
 from gce.losses.risk import Risk
 
@@ -191,11 +197,54 @@ class Boosting(Algorithm):
         """
         return 1 + self.learning_rate * calls
 
+    def iterate(
+        self,
+        risk: Risk,
+        active: ActiveSet,
+        basis: Basis,
+        line_search: LineSearch,
+        bound: Tensor,
+        streams: Streams,
+        context: FitContext | None = None,
+    ) -> Iterator[Step]:
+        if not (basis.fits_quadratics and risk.smooth):
+            yield from super().iterate(risk, active, basis, line_search, bound, streams, context)
+            return
+        check_parameters(self)
+        context = FitContext() if context is None else context
+        began = time.perf_counter()
+        for t in count(active.t + 1):
+            here = risk if len(active.members) == len(risk.weight) else risk.select(active.members)
+            gradient = here.gradient(active.train_pred)
+            rng = streams.at(t, active.members, active.calls)
+            objective = self.objective(here, active, gradient, bound)
+            proposal = basis.minimize(objective, active.X, rng=rng, context=context)
+            assert proposal.outputs is not None
+            assert proposal.step_length is not None
+            inner = (gradient * proposal.outputs[:, : active.train_rows]).sum((1, 2))
+            gap = ((gradient * active.train_pred).sum((1, 2)) - inner.clamp(max=0)).clamp(min=0)
+            max_step = active.weights[:, 0].clone()
+            size = torch.minimum(self.learning_rate * proposal.step_length[:, None], max_step)
+            active.add(proposal, size, gap)
+            newest = torch.full_like(active.members, len(active.slots) - 1)[:, None]
+            yield Step(
+                t=t,
+                members=active.members.tolist(),
+                risk=here.value(active.train_pred),
+                gap=gap,
+                certified=False,
+                step_size=size,
+                max_step=max_step,
+                direction=Direction(newest, torch.zeros_like(newest)),
+                calls=active.calls.clone(),
+                seconds=time.perf_counter() - began,
+            )
+
     def objective(self, risk: Risk, active: ActiveSet, gradient: Tensor, bound: Tensor) -> Objective:
         return Quadratic(risk, active.train_pred, gradient, bound)
 
     def products(self, gradient: Tensor, active: ActiveSet) -> Tensor:
-        if any(slot.atoms.keys is not None for slot in active.slots):
+        if active.has_keys:
             # an atom that the oracle returns again is not appended: without its product the gap is no certificate
             return super().products(gradient, active)
         nothing = torch.full_like(active.weights, torch.inf)

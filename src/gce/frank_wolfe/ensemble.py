@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -42,6 +44,8 @@ class ConvexEnsemble(nn.Module):
     origin: Tensor
     offset: Tensor
     bound: Tensor
+    #: Weights, and what :meth:`_weighted_parts` made of them.
+    _known: tuple[Tensor, list[tuple[Atoms, Tensor]]] | None = None
 
     def __init__(self, atoms: Sequence[Atoms], weights: Tensor, origin: Tensor, offset: Tensor, bound: Tensor) -> None:
         super().__init__()
@@ -93,16 +97,34 @@ class ConvexEnsemble(nn.Module):
         X : Tensor or SparseRows of shape (n, d)
             Rows as atoms see them.
         """
-        by_output = self.weights if self.weights.ndim == 2 else self.weights[:, None]
+        outs = [part.mix(X, weights) for part, weights in self._weighted_parts()]
+        if self.offset.device.type == "cpu" and not any(out.requires_grad for out in outs):
+            # not by torch: its threads wait for more to do at full speed, on the cores that kernels need
+            total = np.tile(self.offset.numpy(), (len(X), 1))
+            for out in outs:
+                total += out.numpy()
+            return torch.from_numpy(total)
         pred = self.offset.expand(len(X), -1).clone()
-        first = 0
-        for part in self.parts:
-            assert isinstance(part, Atoms)
-            weights = by_output[first : first + len(part)]
-            first += len(part)
-            if not isinstance(part, Zero):
-                pred += part.mix(X, weights)
+        for out in outs:
+            pred += out
         return pred
+
+    def _weighted_parts(self) -> list[tuple[Atoms, Tensor]]:
+        """The atoms with their weights ``(A, J)``, those of the zero function left out."""
+        # weights change with the device; parts know by the same tensor that they have been asked before
+        if self._known is None or self._known[0] is not self.weights:
+            by_output = self.weights if self.weights.ndim == 2 else self.weights[:, None]
+            found, first = [], 0
+            for part in self.parts:
+                assert isinstance(part, Atoms)
+                if not isinstance(part, Zero):
+                    found.append((part, by_output[first : first + len(part)]))
+                first += len(part)
+            self._known = self.weights, found
+        return self._known[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known": None}
 
 
 def collect(chosen: Iterable[tuple[int, int, Atoms, int, Tensor]], offset: Tensor, bound: Tensor) -> ConvexEnsemble:

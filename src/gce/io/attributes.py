@@ -15,6 +15,7 @@ from gce._utils.codecs import Parts
 from gce.io import values
 from gce.losses import Loss
 from gce.preprocessing import Table
+from gce.preprocessing.interactions import NO_INTERACTIONS, PAIRWISE, Interactions
 
 _LABELS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 _TEXT = re.compile(r"<U([1-9][0-9]{0,4})")
@@ -125,6 +126,17 @@ def _restore_signs(parts: Parts) -> list[int] | None:
     return signs
 
 
+def _restore_interactions(parts: Parts) -> Interactions:
+    given = parts.meta.get("value")
+    if given in (PAIRWISE, NO_INTERACTIONS):
+        return str(given)
+    if not isinstance(given, list) or not all(isinstance(one, list) and one for one in given):
+        raise ValueError("'_interactions' must be sets of columns")
+    if not all(type(column) is int and column >= 0 for one in given for column in one):
+        raise ValueError("'_interactions' must have indices of columns")
+    return tuple(map(tuple, given))
+
+
 def _restore_folds(parts: Parts) -> list[int]:
     folds = parts.meta.get("value")
     if not isinstance(folds, list) or not all(type(name) is int and 0 <= name < 2**64 for name in folds):
@@ -184,6 +196,7 @@ FITTED = {
     "temperature_": Codec(_store_value, _restore_temperature),
     "residuals_": Codec(_store_array, _restore_residuals),
     "_kept": Codec(_store_value, _restore_signs),
+    "_interactions": Codec(_store_value, _restore_interactions),
     "_seed": Codec(_store_value, lambda parts: parts.integer("value", 0, 2**256)),
     "_folds": Codec(_store_value, _restore_folds),
     "gap_": Codec(_store_value, lambda parts: parts.number("value", 0)),
@@ -218,6 +231,14 @@ def check_complete(fitted: dict[str, Any], classifies: bool, editable: bool) -> 
         and (not classifies or answers >= 2)
         and (classifies or fitted["residuals_"].shape[1] == outputs)
         and not (fitted.get("_one_dimensional") and outputs > 1)
+        and _spans(fitted.get("_interactions"), columns)
     )
     if not consistent:
         raise ValueError("the fitted attributes are inconsistent")
+
+
+def _spans(interactions: Interactions | None, columns: int) -> bool:
+    """Whether sets of columns hold all columns of a table, and no others."""
+    if interactions is None or isinstance(interactions, str):
+        return True
+    return {column for one in interactions for column in one} == set(range(columns))

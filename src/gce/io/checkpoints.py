@@ -28,7 +28,8 @@ except ImportError:  # Windows
 from gce._utils.codecs import Parts
 from gce._utils.random import Streams
 from gce._utils.warn import warn_user
-from gce.frank_wolfe.active_set import ActiveSet, ActiveSetState
+from gce.frank_wolfe.active_set import ActiveSet
+from gce.frank_wolfe.slot import ActiveSetState
 from gce.io import container
 from gce.io.container import ModelFileError
 from gce.io.fingerprints import fingerprint
@@ -42,6 +43,8 @@ from gce.training.rounds import Round
 _HEAD = "head.safetensors"
 #: What a series of rounds writes, after a name of its own where a fit has several.
 _KINDS = ("round", "predictions", "best")
+#: Parameters that were added later, whose default is None.
+_ADDED = {"interaction_cst"}
 _ADVICE = "delete it and all later rounds to continue from the one before, or the whole folder to start again"
 _ROUNDING_ADVICE = "delete it to continue up to rounding errors, or the whole folder to start again"
 
@@ -109,7 +112,8 @@ class Checkpoint:
         streams : Streams
         """
         known = about if self._known is None else self._known
-        named = upgrade(known)
+        # a fit from before there were interaction constraints had none
+        named = {**dict.fromkeys(_ADDED & about.keys()), **upgrade(known)}
         other = [name for name in {**about, **named} if named.get(name, self) != about.get(name, self)]
         if other:
             raise ValueError(

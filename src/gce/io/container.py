@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-FORMAT, VERSION = "gce", 3
+FORMAT, VERSION = "gce", 4
 #: Suffix of files that are being written.
 TEMPORARY = ".tmp"
 
@@ -36,7 +36,7 @@ _MAX_TENSORS = 10_000
 #: The only key of safetensors' own metadata; another one would not be covered by the checksum.
 _KEY = "gce"
 #: No booleans: their bytes can be modified without changing their values.
-_DTYPES = ("F64", "F32", "I64", "I32", "U8")
+_DTYPES = ("F64", "F32", "I64", "I32", "I16", "U8")
 
 ADVICE = "get or write the file again"
 
@@ -94,7 +94,7 @@ def serialize(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, T
     meta : dict
         JSON values without NaN and infinity.
     tensors : dict of Tensor
-        float64, float32, int64, int32 or uint8, on any device.
+        float64, float32, int64, int32, int16 or uint8, on any device.
 
     Returns
     -------

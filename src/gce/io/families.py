@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-from gce._utils.codecs import Parts
+from gce._utils.codecs import Parts, narrowed
 from gce.bases import registry
 from gce.bases.base import Atoms
 from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.io.histories import restore_histories, store_histories
 from gce.io.paths import MOST_READ, MOST_WRITTEN, SizeBudget
 from gce.io.rounds import COLUMNS, ROUNDING, Sequel, in_file, restore_rounds, store_rounds
 from gce.training.family_fit import FamilyFit
 from gce.training.family_weights import closing_entry
 from gce.training.result import FitResult
-from gce.training.rounds import EpochRecord, FamilyRecord
+from gce.training.rounds import EpochRecord, FamilyRecord, FamilySummary
 
 #: Families in a file: more than a user would name are refused before they cost anything.
 _MOST_FAMILIES = 1000
@@ -27,16 +29,40 @@ def store_families(result: FitResult) -> Parts:
     """Families whose atoms can be stored, with their weights and, of several, the last entry of the history."""
     records, begun = cast(tuple[FamilyRecord, ...], result.families), result.fitted_families
     weights = [w for w, family in zip(result.family_weights, records, strict=True) if family in begun]
-    parts = Parts(
-        {"families": [family.name for family in records]}, {"shares": torch.tensor(weights, dtype=torch.float64)}
-    )
+    parts = _store_weights(result, weights)
+    room = SizeBudget(MOST_WRITTEN)
+    for i, family in enumerate(records):
+        own = _store_family(family, room)
+        if result.round_weights is not None and family.rounds:
+            own.tensors["factors"] = result.round_weights[family.name]
+        parts.add(str(i), own)
+    return parts
+
+
+def store_summary(result: FitResult) -> Parts:
+    """Families without their rounds: their names, weights and histories.
+
+    Parameters
+    ----------
+    result : FitResult
+
+    Returns
+    -------
+    Parts
+    """
+    parts = _store_weights(result, list(result.family_weights))
+    parts.add("histories", store_histories(result))
+    return parts
+
+
+def _store_weights(result: FitResult, weights: list[float]) -> Parts:
+    """Names and weights of the families and, of several, the last entry of the history."""
+    names = [family.name for family in result.families]
+    parts = Parts({"families": names}, {"shares": torch.tensor(weights, dtype=torch.float64)})
     if result.closing is not None:
         columns = in_file(result.closing["members"])
         parts.meta |= {"columns": list(columns), "seconds": result.closing["seconds"]}
         parts.tensors |= {f"columns.{name}": torch.tensor(own, dtype=torch.float64) for name, own in columns.items()}
-    room = SizeBudget(MOST_WRITTEN)
-    for i, family in enumerate(records):
-        parts.add(str(i), _store_family(family, room))
     return parts
 
 
@@ -53,15 +79,39 @@ class StoredFamilies(NamedTuple):
 
     Parameters
     ----------
-    families : tuple of FamilyRecord
+    families : tuple of FamilyRecord or of FamilySummary
     weights : tuple of float
     closing : dict or None
         The last entry of the history of several families.
+    rounds : dict of Tensor of shape (M, T), or None
+        Factors of the weights of rounds, by the family's name.
     """
 
-    families: tuple[FamilyRecord, ...]
+    families: tuple[FamilyRecord, ...] | tuple[FamilySummary, ...]
     weights: tuple[float, ...]
     closing: dict[str, Any] | None
+    rounds: dict[str, Tensor] | None = None
+
+
+def restore_summary(parts: Parts) -> StoredFamilies:
+    """Families without their rounds.
+
+    Parameters
+    ----------
+    parts : Parts
+
+    Returns
+    -------
+    StoredFamilies
+    """
+    names = _names(parts)
+    families = restore_histories(parts.within("histories"), names)
+    shares = parts.finite("shares", len(names))
+    _check_shares(shares)
+    begun = [bool(family.history) for family in families]
+    if not any(begun) or shares[~torch.tensor(begun)].any() or (len(names) == 1 and float(shares) != 1):
+        raise ValueError("a family that never began has weight, or the only one has not all of it")
+    return StoredFamilies(families, tuple(shares.tolist()), _closing(parts, families) if len(families) > 1 else None)
 
 
 def restore_family(parts: Parts, inputs: int, bound: Tensor) -> StoredFamilies:
@@ -80,9 +130,7 @@ def restore_family(parts: Parts, inputs: int, bound: Tensor) -> StoredFamilies:
 
 def restore_families(parts: Parts, inputs: int, bound: Tensor) -> StoredFamilies:
     """Families of a file, one or several."""
-    names = parts.words("families")
-    if not 0 < len(names) == len(set(names)) <= _MOST_FAMILIES:
-        raise ValueError("expected at least one family, and different names")
+    names = _names(parts)
     own = [parts.within(str(i)) for i in range(len(names))]
     room = SizeBudget(MOST_READ)
     begun = [
@@ -97,16 +145,42 @@ def restore_families(parts: Parts, inputs: int, bound: Tensor) -> StoredFamilies
         for family, name, part in zip(begun, names, own, strict=True)
     )
     shares = parts.finite("shares", len([family for family in families if family.rounds]))
-    if (shares < 0).any() or float(shares.sum()) > 1 + ROUNDING:
-        raise ValueError("the weights of the families are not on the simplex")
+    _check_shares(shares)
     if len(families) == 1 and float(shares) != 1:
         raise ValueError("the only family must have weight 1")
     rest = iter(shares.tolist())
     weights = tuple(next(rest) if family.rounds else 0.0 for family in families)
-    return StoredFamilies(families, weights, _closing(parts, families) if len(families) > 1 else None)
+    closing = _closing(parts, families) if len(families) > 1 else None
+    return StoredFamilies(families, weights, closing, _round_factors(families, own))
 
 
-def _closing(parts: Parts, families: tuple[FamilyRecord, ...]) -> dict[str, Any]:
+def _names(parts: Parts) -> list[str]:
+    names = parts.words("families")
+    if not 0 < len(names) == len(set(names)) <= _MOST_FAMILIES:
+        raise ValueError("expected at least one family, and different names")
+    return names
+
+
+def _check_shares(shares: Tensor) -> None:
+    if (shares < 0).any() or float(shares.sum()) > 1 + ROUNDING:
+        raise ValueError("the weights of the families are not on the simplex")
+
+
+def _round_factors(families: tuple[FamilyRecord, ...], parts: Sequence[Parts]) -> dict[str, Tensor] | None:
+    """Factors of the weights of rounds: of all families that have rounds, or of none."""
+    begun = [(family, own) for family, own in zip(families, parts, strict=True) if family.rounds]
+    having = sum("factors" in own.tensors for own in parts)
+    if not having:
+        return None
+    if having != len(begun):
+        raise ValueError("some families have weights of rounds, and others have none")
+    found = {family.name: own.finite("factors", family.members, len(family.rounds)) for family, own in begun}
+    if any((own < 0).any() for own in found.values()):
+        raise ValueError("weights of rounds must not be negative")
+    return found
+
+
+def _closing(parts: Parts, families: tuple[FamilyRecord, ...] | tuple[FamilySummary, ...]) -> dict[str, Any]:
     names = parts.words("columns")
     if not {"risk"} <= set(names) <= set(COLUMNS):
         raise ValueError("the history has columns that no fit writes")
@@ -145,7 +219,7 @@ def _stopping(parts: Parts) -> tuple[bool, bool]:
 
 def store_ensemble(ensemble: ConvexEnsemble) -> Parts:
     """An ensemble whose atoms are not foreign."""
-    parts = Parts({}, {"weights": ensemble.weights, "origin": ensemble.origin})
+    parts = Parts({}, {"weights": ensemble.weights, "origin": narrowed(ensemble.origin)})
     parts.add("atoms", registry.store([atoms for atoms in ensemble.parts if isinstance(atoms, Atoms)]))
     return parts
 
@@ -159,7 +233,7 @@ def restore_ensemble(parts: Parts, inputs: int, offset: Tensor, bound: Tensor, j
     count = sum(map(len, atoms))
     given = parts.tensors.get("weights", torch.empty(0))
     weights = parts.finite("weights", count, *([len(bound)] if given.ndim == 2 else []))
-    origin = parts.tensor("origin", count, 2, dtype=torch.int64)
+    origin = parts.whole("origin", count, 2)
     if (weights < 0).any() or (weights.sum(0) - 1).abs().max() > ROUNDING:
         raise ValueError("the weights are not on the simplex")
     # each member has an atom, so that there are no more members than atoms

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import sklearn
@@ -28,6 +28,7 @@ from gce.io.migration import upgrade
 from gce.training.calibration import Calibration
 from gce.training.family_weights import mix_families
 from gce.training.result import FitResult
+from gce.training.rounds import NO_ROUNDS, FamilyRecord
 from gce.training.targets import ClassTarget, NumberTarget, Target
 
 #: Characters of a parameter's JSON: what is longer is data, and opaque.
@@ -56,7 +57,7 @@ class SavedKind(NamedTuple):
 Kinds = Mapping[str, SavedKind]
 
 
-def save(model: Any, path: str | Path, kinds: Kinds) -> None:
+def save(model: Any, path: str | Path, kinds: Kinds, resumable: bool = False) -> None:
     """Write a fitted model to one file.
 
     Parameters
@@ -65,6 +66,8 @@ def save(model: Any, path: str | Path, kinds: Kinds) -> None:
     path : str or Path
     kinds : dict of SavedKind
         The classes of estimators that can be saved, by name.
+    resumable : bool, default=False
+        Keep the rounds of a greedy ensemble too, so that it can be continued.
 
     Raises
     ------
@@ -72,7 +75,10 @@ def save(model: Any, path: str | Path, kinds: Kinds) -> None:
         An atom, the loss or the model's class is not gce's own, or the model could not be loaded again.
     """
     result, kind = model.result_, type(model)
-    atoms = [*result.ensemble.parts, *(atoms for family in result.families for atoms in _atoms(family))]
+    if resumable and not result.has_stages and any(family.unit == "round" for family in result.families):
+        raise ValueError(NO_ROUNDS)
+    kept = result.families if resumable else ()
+    atoms = [*result.ensemble.parts, *(atoms for family in kept for atoms in _atoms(family))]
     foreign = first_unstorable([*atoms, *result.external])
     if kinds.get(kind.__name__, SavedKind(object, "", False)).estimator is not kind:
         foreign = f"a {kind.__name__}"
@@ -85,12 +91,14 @@ def save(model: Any, path: str | Path, kinds: Kinds) -> None:
     parts.meta["parameters"], parts.meta["opaque"] = _parameters(model)
     parts.meta["written"] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "versions": _versions()}
     parts.meta["bases"] = _encoded_bases(result)
-    if result.has_stages:
+    if resumable and result.has_stages:
         parts.add("families", families.store_families(result))
     else:
         parts.add("ensemble", families.store_ensemble(result.ensemble))
-        for epochs in result.families:
-            parts.add("history", families.store_epochs(epochs))
+        if result.families and result.unit == "round":
+            parts.add("summary", families.store_summary(result))
+        elif result.families:
+            parts.add("history", families.store_epochs(result.families[0]))
     data = container.serialize(path, parts.meta, parts.tensors)
     _prove(path, data, kinds)
     container.write_bytes(Path(path), data)
@@ -120,6 +128,10 @@ def _fitted(model: Any, result: FitResult) -> dict[str, Any]:
         fitted |= {"classes_": result.target.classes, "temperature_": result.calibration.temperature}
     if result.folds is not None:
         fitted["_folds"] = list(result.folds)
+    # earlier versions can read a file without it
+    if result.interactions is not None:
+        sets = result.interactions
+        fitted["_interactions"] = sets if isinstance(sets, str) else [list(one) for one in sets]
     if result.edited:
         fitted |= {"gap_": result.gap, "_joint": result.one_simplex}
     return fitted
@@ -160,18 +172,22 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
     inputs, (offset, bound) = fitted["table_"].width, map(torch.from_numpy, (fitted["offset_"], fitted["bound_"]))
     edited = "gap_" in fitted
     stored = families.StoredFamilies((), (), None)
-    if kind.unit == "round" and not edited:
+    if kind.unit == "round" and not edited and "summary" in parts.meta:
+        stored = families.restore_summary(parts.within("summary"))
+    if kind.unit == "round" and not edited and not stored.families:
         stored = _families(parts, inputs, bound)
-        for family in stored.families:
-            for atoms in family.atoms:
-                atoms.to(device)
-        ensemble = _mixed(stored, offset.to(device))
+        own = cast(tuple[FamilyRecord, ...], stored.families)
+        for atoms in [atoms for family in own for atoms in family.atoms]:
+            atoms.to(device)
+        ensemble = _mixed(own, stored, offset.to(device))
         if not torch.equal(ensemble.bound.cpu(), bound):
             raise ValueError("the ensemble's bound is another one than that of its atoms and weights")
     else:
         joint = fitted.get("_joint", False)
         ensemble = families.restore_ensemble(parts.within("ensemble"), inputs, offset, bound, joint).to(device)
     records: tuple[Any, ...] = stored.families
+    if any(family.members != ensemble.members for family in records):
+        raise ValueError("the ensemble has other members than its families")
     if kind.unit == "epoch" and not edited:
         members = len(ensemble.origin[:, 0].unique())
         records = (families.restore_epochs(parts.within("history"), members),)
@@ -192,6 +208,8 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
         bases=_bases(parts, kind, records),
         gap=fitted.get("gap_"),
         one_simplex=fitted.get("_joint", False),
+        round_weights=stored.rounds,
+        interactions=fitted.get("_interactions"),
     )
 
 
@@ -203,11 +221,11 @@ def _families(parts: Parts, inputs: int, bound: Tensor) -> families.StoredFamili
     return families.restore_family(parts.within("fit"), inputs, bound)
 
 
-def _mixed(stored: families.StoredFamilies, offset: Tensor) -> ConvexEnsemble:
-    if len(stored.families) == 1:
-        return stored.families[0].ensemble(offset)
-    names = [family.name for family in stored.families]
-    return mix_families(stored.families, dict(zip(names, stored.weights, strict=True)), offset)
+def _mixed(records: tuple[FamilyRecord, ...], stored: families.StoredFamilies, offset: Tensor) -> ConvexEnsemble:
+    if len(records) == 1:
+        return records[0].ensemble(offset)
+    weights = {family.name: weight for family, weight in zip(records, stored.weights, strict=True)}
+    return mix_families(records, weights, offset, stored.rounds)
 
 
 def _encoded_bases(result: FitResult) -> dict[str, Any]:

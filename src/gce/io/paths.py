@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gce._utils.codecs import Parts
+
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
 
 #: Maximum number of weights of all families of a file that are written as changes, and that are read from changes
 #: (older files may have the former number in each of two families): a small file must not need a thousandfold memory.
@@ -106,9 +111,12 @@ def restore(parts: Parts, members: Sequence[list[int]], slots: Sequence[int], bu
     if (counts < 0).any() or (counts > MOST_READ).any():
         raise ValueError("the counts of changed weights are invalid")
     total = int(counts.sum())
-    values = path.finite("moved", total).split(counts.tolist())
-    indices = path.tensor("places", total, dtype=torch.int64).split(counts.tolist())
-    return _apply_changes(members, slots, blocks, iter(zip(indices, values, strict=True)))
+    values, indices = path.finite("moved", total).numpy(), path.tensor("places", total, dtype=torch.int64).numpy()
+    if (indices < 0).any():
+        raise ValueError("a round changes weights of atoms that do not exist")
+    ends = np.cumsum(counts.numpy())[:-1]
+    changes = zip(np.split(indices, ends), np.split(values, ends), strict=True)
+    return _apply_changes(members, slots, blocks, changes)
 
 
 def _changed_indices(own: Tensor, before: Tensor) -> Tensor:
@@ -118,19 +126,20 @@ def _changed_indices(own: Tensor, before: Tensor) -> Tensor:
 
 
 def _apply_changes(
-    members: Sequence[list[int]], slots: Sequence[int], blocks: int, changes: Iterator[tuple[Tensor, Tensor]]
+    members: Sequence[list[int]], slots: Sequence[int], blocks: int, changes: Iterator[tuple[Whole, Array]]
 ) -> list[Tensor]:
     """Weights from the changes of each round and member: indices and new values."""
-    last: dict[int, Tensor] = {}
+    last: dict[int, Array] = {}
     path = []
     for ran, count in zip(members, slots, strict=True):
-        weights = torch.zeros(len(ran), count * blocks, dtype=torch.float64)
+        weights = np.zeros((len(ran), count * blocks))
         for m, own, (index, value) in zip(ran, weights, changes, strict=False):
             before = last.get(m, own[:0])
             own[: len(before)] = before
-            if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(own):
-                raise ValueError("a round changes weights of atoms that do not exist")
-            own[index] = value
+            try:
+                own[index] = value
+            except IndexError:
+                raise ValueError("a round changes weights of atoms that do not exist") from None
             last[m] = own
-        path.append(weights.view(len(ran), count, blocks))
+        path.append(torch.from_numpy(weights.reshape(len(ran), count, blocks)))
     return path

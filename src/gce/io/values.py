@@ -103,7 +103,7 @@ def encode(value: Any) -> Any:
         return float(value) if math.isfinite(value) else {"float": str(float(value))}
     if isinstance(value, np.bool_):
         return bool(value)
-    if type(value) in (list, tuple, dict, np.ndarray):
+    if type(value) in (list, tuple, dict, set, frozenset, np.ndarray):
         return _encode_items(value)
     for name, kind in _OWN.items():
         if type(value) is kind:
@@ -158,6 +158,11 @@ def _encode_items(value: Any) -> Any:
     if isinstance(value, dict):
         return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
     items = [encode(item) for item in value]
+    if isinstance(value, set | frozenset):
+        if not all(map(_is_plain, items)):
+            raise OpaqueError("a set of other things than numbers and strings cannot be stored in a file")
+        # a set of strings is iterated over in another order in every process
+        return {type(value).__name__: sorted(items, key=repr)}
     return items if isinstance(value, list) else {"tuple": items}
 
 
@@ -178,6 +183,14 @@ def _decode_float(value: Any) -> float:
 
 def _decode_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(_decode_list(value["tuple"]))
+
+
+def _decode_set(value: Any) -> set[Any] | frozenset[Any]:
+    ((kind, listed),) = value.items()
+    items = _decode_list(listed)
+    if not all(map(_is_plain, items)):
+        raise ValueError("a parameter is not a set")
+    return set(items) if kind == "set" else frozenset(items)
 
 
 def _decode_dict(value: Any) -> dict[Any, Any]:
@@ -222,6 +235,8 @@ def _is_plain(value: Any) -> bool:
 _DECODERS: dict[frozenset[str], Callable[[Any], Any]] = {
     frozenset({"float"}): _decode_float,
     frozenset({"tuple"}): _decode_tuple,
+    frozenset({"set"}): _decode_set,
+    frozenset({"frozenset"}): _decode_set,
     frozenset({"dict"}): _decode_dict,
     frozenset({"array", "dtype"}): _decode_array,
     frozenset({"object", "parameters"}): _decode_object,

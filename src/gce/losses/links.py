@@ -11,42 +11,38 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gce._utils import parallel
+from gce._utils import rowwise
 
 
 def sigmoid(scores: Tensor) -> Tensor:
     """Probabilities ``(..., 2)`` of two classes from the log-odds ``(..., 1)`` of the second class."""
-    loops = parallel.rowwise()
-    if loops is None or not _is_plain(scores):
+    if not _is_plain(scores):
         return torch.cat([torch.sigmoid(-scores), torch.sigmoid(scores)], -1)
-    return _by_rows(loops.sigmoid, scores, (), 2).reshape(*scores.shape[:-1], 2)
+    return _by_rows(rowwise.sigmoid, scores, (), 2).reshape(*scores.shape[:-1], 2)
 
 
 def softmax(scores: Tensor) -> Tensor:
     """Probabilities ``(..., k)`` from one score per class, ``(..., k)``."""
-    loops = parallel.rowwise()
-    if loops is None or not _is_plain(scores):
+    if not _is_plain(scores):
         return torch.softmax(scores, -1)
     k = scores.shape[-1]
-    return _by_rows(loops.softmax, scores, (k,), k).reshape(scores.shape)
+    return _by_rows(rowwise.softmax, scores, (k,), k).reshape(scores.shape)
 
 
 def log_odds(p: Tensor) -> Tensor:
     """Log-odds ``log(p / (1 - p))`` of probabilities of any shape."""
-    loops = parallel.rowwise()
-    if loops is None or not _is_plain(p):
+    if not _is_plain(p):
         return torch.log(p) - torch.log1p(-p)
-    return _by_rows(loops.log_odds, p, ()).reshape(p.shape)
+    return _by_rows(rowwise.log_odds, p, ()).reshape(p.shape)
 
 
 def centred_log(p: Tensor) -> Tensor:
     """Logarithms of probabilities ``(..., k)``, centred over the classes."""
-    loops = parallel.rowwise()
-    if loops is None or not _is_plain(p):
+    if not _is_plain(p):
         scores = torch.log(p)
         return scores - scores.mean(-1, keepdim=True)
     k = p.shape[-1]
-    return _by_rows(loops.centred_log, p, (k,), k).reshape(p.shape)
+    return _by_rows(rowwise.centred_log, p, (k,), k).reshape(p.shape)
 
 
 def _is_plain(t: Tensor) -> bool:

@@ -9,8 +9,9 @@ import datetime
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class Frame:
         Frame
         """
         column_names = tuple(names) if names is not None else default_names(X.shape[1])
-        return cls(column_names, ("number",) * X.shape[1], () if isinstance(X, SparseRows) else list(X.T), X)
+        return cls(column_names, ("number",) * X.shape[1], () if isinstance(X, SparseRows) else _Columns(X), X)
 
     def __len__(self) -> int:
         if self.matrix is not None:
@@ -90,6 +91,24 @@ class Frame:
         return Frame(self.names, self.kinds, [column[rows] for column in self.columns])
 
 
+class _Columns(Sequence[Array]):
+    """The columns of a matrix ``(n, d)``, taken when they are asked for: most predictions need none."""
+
+    def __init__(self, matrix: Array) -> None:
+        self._matrix = matrix
+
+    def __len__(self) -> int:
+        return self._matrix.shape[1]
+
+    @overload
+    def __getitem__(self, j: int) -> Array: ...
+    @overload
+    def __getitem__(self, j: slice) -> list[Array]: ...
+    def __getitem__(self, j: int | slice) -> Array | list[Array]:
+        return list(self._matrix.T[j]) if isinstance(j, slice) else self._matrix[:, j]
+
+
+@lru_cache(maxsize=16)
 def default_names(d: int) -> tuple[str, ...]:
     """scikit-learn's default names of ``d`` columns."""
     return tuple(f"x{j}" for j in range(d))
@@ -151,7 +170,7 @@ def read_frame(X: Any) -> Frame:
                 f"column {name!r} contains infinity: replace it by a number, or by NaN if the value is missing"
             )
     if all(kind == "number" for kind in frame.kinds):
-        return Frame.from_matrix(np.column_stack(frame.columns).astype(np.float64), frame.names)
+        return Frame.from_matrix(np.column_stack(list(frame.columns)).astype(np.float64), frame.names)
     return frame
 
 

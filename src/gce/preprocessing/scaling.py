@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from gce._utils import parallel
+from gce._utils import parallel, rowwise
 from gce.preprocessing.sparse import Matrix, SparseRows
 
 Array = NDArray[np.float64]
@@ -144,8 +144,8 @@ class Standardizer:
         missing = np.isnan(X)
         if missing.any():
             X = np.where(missing, self.mean, X)
-        out, factor, rowwise = np.empty(X.shape), 1 / self.scale, parallel.rowwise()
-        if rowwise is None or np.isinf(self.clip):
+        out, factor = np.empty(X.shape), 1 / self.scale
+        if np.isinf(self.clip):
             for first in range(0, len(X), _BLOCK_ROWS):
                 rows = slice(first, first + _BLOCK_ROWS)
                 with np.errstate(over="ignore"):  # what overflows is clipped

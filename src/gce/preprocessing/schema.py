@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gce._utils.params import is_iterable
+from gce._utils.params import is_iterable, short_repr
 from gce.preprocessing.frames import Frame, Kind, Values
 from gce.preprocessing.sparse import Matrix, SparseRows
 
@@ -249,17 +249,37 @@ def _column_indices(what: str, listed_columns: Any, names: Sequence[str]) -> set
                 f"{what} as booleans must have one for each of the {len(names)} columns, got {len(listed)}"
             )
         return set(np.flatnonzero(listed).tolist())
-    indices = set()
-    for item in listed:
-        if isinstance(item, str):
-            if item not in names:
-                raise ValueError(f"{what} names the column {item!r}, which X does not have: it has {_some(names)}")
-            indices.add(list(names).index(item))
-        elif isinstance(item, int) and not isinstance(item, bool) and 0 <= item < len(names):
-            indices.add(item)
-        else:
-            raise ValueError(f"{what} has {item!r}: use names, indices from 0 to {len(names) - 1}, or booleans")
-    return indices
+    return {column_index(what, item, names, mask=True) for item in listed}
+
+
+def column_index(what: str, item: Any, names: Sequence[str], mask: bool = False) -> int:
+    """Index of a column that is given by its name or index.
+
+    Parameters
+    ----------
+    what : str
+        The parameter that names it, for errors.
+    item : object
+        The name or index.
+    names : sequence of str
+        Names of all columns.
+    mask : bool, default=False
+        The parameter may also be a boolean for each column, for errors.
+
+    Returns
+    -------
+    int
+    """
+    item = item.item() if isinstance(item, np.generic) else item
+    if isinstance(item, str):
+        if item not in names:
+            raise ValueError(f"{what} names the column {item!r}, which X does not have: it has {_some(names)}")
+        return list(names).index(item)
+    if isinstance(item, int) and not isinstance(item, bool) and 0 <= item < len(names):
+        return item
+    last = len(names) - 1
+    words = f"names, indices from 0 to {last}, or booleans" if mask else f"names or indices from 0 to {last}"
+    raise ValueError(f"{what} has {short_repr(item)}: use {words}")
 
 
 def _some(names: Sequence[str]) -> str:

@@ -122,15 +122,6 @@ class SparseRows:
         for block in self.split(max(1, DENSE_BLOCK_SIZE // max(self.shape[1], 1))):
             yield block.toarray().astype(np.float64, copy=False)
 
-    def columns(self) -> Iterator[NDArray[np.float64]]:
-        """The columns as dense arrays ``(n,)``."""
-        by_column, centre = self.matrix.tocsc(), self.centre.double().numpy()
-        ends, values = by_column.indptr, by_column.data.astype(np.float64)
-        for j, start in enumerate(ends[:-1]):
-            column, stored = np.full(len(self), centre[j]), slice(start, ends[j + 1])
-            column[by_column.indices[stored]] += values[stored]
-            yield column
-
 
 #: Rows for numpy and scipy, and rows for networks.
 Matrix = Array | SparseRows

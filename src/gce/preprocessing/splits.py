@@ -34,6 +34,10 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 #: Folds of ``cv="auto"``: five, but ten below ``SMALL_ROWS`` rows, where a fifth of them would be missed.
 AUTO_FOLDS, SMALL_FOLDS, SMALL_ROWS = 5, 10, 2000
+#: Rows beyond which ``cv="auto"`` holds out ``LARGE_FRACTION`` of them once, in place of folds.
+LARGE_ROWS, LARGE_FRACTION = 200_000, 0.1
+#: The same where a time limit leaves less than a second for so many rows: five members would hardly begin.
+ROWS_PER_SECOND = 4000
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,9 @@ def from_validation_set(X: Matrix, weight: Array, X_val: Matrix, weight_val: Arr
     return Members(train[None], held_out[None], names, total, np.array([effective_count(weight)]))
 
 
-def splits_for(cv: Any, fraction: float | None, rows: TrainingRows, seed: int) -> list[Split]:
+def splits_for(
+    cv: Any, fraction: float | None, rows: TrainingRows, seed: int, seconds: float | None = None
+) -> list[Split]:
     """The splits of a ``cv`` parameter.
 
     Parameters
@@ -180,12 +186,16 @@ def splits_for(cv: Any, fraction: float | None, rows: TrainingRows, seed: int) -
         The training rows.
     seed : int
         Seed of the shuffling.
+    seconds : float, optional
+        The time limit of the fit, which "auto" considers.
 
     Returns
     -------
     list of (train, test)
         Indices into the training rows.
     """
+    if isinstance(cv, str) and cv == "auto" and _holds_out_once(len(rows.X), seconds):
+        cv, fraction = None, LARGE_FRACTION
     X, codes, groups = rows.X, rows.codes, rows.groups
     no_hold_out = [(np.arange(len(X)), np.arange(0))]
     automatic = isinstance(cv, str) and cv == "auto"
@@ -304,6 +314,10 @@ def _split_singletons(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArra
 def _folds(folds: int, X: Matrix, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:
     splitter = shuffled_folds(folds, stratified=codes is not None, grouped=False, seed=seed)
     return list(splitter.split(X, codes))
+
+
+def _holds_out_once(rows: int, seconds: float | None) -> bool:
+    return rows > LARGE_ROWS or (seconds is not None and rows > max(SMALL_ROWS, ROWS_PER_SECOND * seconds))
 
 
 def auto_folds(rows: int) -> int:

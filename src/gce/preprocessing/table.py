@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gce.preprocessing.encoder import Encoder
 from gce.preprocessing.frames import Frame, Kind
+from gce.preprocessing.interactions import Interactions, pack_interactions, read_interactions
 from gce.preprocessing.scaling import Standardizer
 from gce.preprocessing.schema import Column, Schema
 from gce.preprocessing.sparse import Matrix, SparseRows
@@ -137,6 +138,35 @@ class Table:
         """
         by_column = self.schema.monotonic_signs(monotone)
         return np.concatenate([by_column[self.encoder.numbers], np.zeros(len(self.encoder.flagged), dtype=np.int64)])
+
+    def read_interactions(self, given: Any) -> Interactions:
+        """The ``interaction_cst`` parameter in one form, see :func:`gce.preprocessing.interactions.read_interactions`.
+
+        Parameters
+        ----------
+        given : {"pairwise", "no_interactions"} or sequence of collections of str or int
+
+        Returns
+        -------
+        str or tuple of tuple of int
+            Sets of columns.
+        """
+        return read_interactions(given, [column.name for column in self.columns])
+
+    def interaction_groups(self, interactions: Interactions) -> NDArray[np.uint64]:
+        """The sets that each input belongs to, one bit each in ``W`` words: an indicator to those of its column.
+
+        Parameters
+        ----------
+        interactions : str or tuple of tuple of int
+            Sets of columns.
+
+        Returns
+        -------
+        array of shape (width, W)
+        """
+        by_column = pack_interactions(interactions, len(self.columns))
+        return by_column[np.concatenate([self.encoder.numbers, self.encoder.flagged])]
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The state for a file, as JSON values and arrays."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
+from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.losses import Loss
 from gce.training.problem import Problem
 
@@ -24,6 +25,8 @@ _COLDEST, _HOTTEST, _WORTH = 0.1, 10.0, 1e-6
 _HOTTEST_SINGLE_ROWS = 100.0
 #: Residuals that are kept of each output.
 _KEPT = 10_001
+#: Rows that are predicted at a time.
+_BLOCK_ROWS = 65_536
 
 
 class HeldOutScores(NamedTuple):
@@ -66,6 +69,16 @@ def gather_held_out(problem: Problem, total: Array, predict: Callable[[int, Tens
     return HeldOutScores(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
+def predict_held_out(ensemble: ConvexEnsemble, problem: Problem, total: Array) -> HeldOutScores:
+    """Predict with each member of an ensemble the rows that it holds out, of total weights ``(M,)``."""
+
+    def predict(m: int, rows: Tensor) -> Tensor:
+        member = ensemble.of_member(m)
+        return torch.cat([member(problem.X[block]) for block in rows.split(_BLOCK_ROWS)])
+
+    return gather_held_out(problem, total, predict)
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """What held-out rows say about predictions.
@@ -88,6 +101,14 @@ def effective_rows(weight: Array) -> int:
     return round(1 / float(share @ share))
 
 
+def evidence_rows(weight: Tensor) -> float:
+    """How many rows weights ``(h,)`` stand for: their sum, so that weighted rows equal repeated ones.
+
+    Weights that were scaled to sum to less count as their effective number.
+    """
+    return max(float(weight.sum()), effective_rows(weight.cpu().numpy()))
+
+
 def smooth_labels(y: Tensor, rows: float) -> Tensor:
     """Classes ``(h, k)``, averaged with one more row of unknown class.
 
@@ -101,11 +122,10 @@ def smooth_labels(y: Tensor, rows: float) -> Tensor:
 def best_temperature(loss: Loss, rows: HeldOutScores) -> float:
     """The temperature that makes the held-out loss of ``pred / temperature`` least; 1 where none lowers it.
 
-    Labels are smoothed as those of as many rows as their weights sum to, so that weighted rows equal repeated ones;
-    weights that were scaled to sum to less count as their effective number. Rows that are all of one class may ask for
+    Labels are smoothed as those of as many rows as their weights stand for. Rows that are all of one class may ask for
     less certainty, not for more: any score in favour of that class would be right about them.
     """
-    y = smooth_labels(rows.y, max(float(rows.weight.sum()), effective_rows(rows.weight.cpu().numpy())))
+    y = smooth_labels(rows.y, evidence_rows(rows.weight))
     found = _least(loss, HeldOutScores(rows.pred, y, rows.weight), _HOTTEST)
     return max(found, 1.0) if bool((rows.y == rows.y[0]).all()) else found
 

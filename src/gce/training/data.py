@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gce._utils.random import Streams
 from gce.losses import Loss
 from gce.preprocessing import Table
+from gce.preprocessing.interactions import Interactions
 from gce.training.problem import Metric, Problem
 from gce.training.targets import Target
 
@@ -35,6 +36,8 @@ class FitData:
         Rows of positive weight, those for validation left out.
     signs : tuple of int or None
         Of each encoded column whether predictions rise (1) or fall (-1) with it, or are free (0).
+    interactions : str, tuple of tuple of int, or None
+        Sets of columns of ``X`` that may interact; None where all may.
     """
 
     table: Table
@@ -46,3 +49,4 @@ class FitData:
     held_out_total: NDArray[np.float64]
     n_samples: int
     signs: tuple[int, ...] | None
+    interactions: Interactions | None = None

@@ -20,7 +20,9 @@ SPARSE_FOR_TREES = 1 << 26
 WIDE_EPOCHS = 10
 
 
-def choose_bases(given: Any, rows: int, columns: int, unconstrained: bool) -> dict[str, Basis]:
+def choose_bases(
+    given: Any, rows: int, columns: int, *, trees: bool, monotone: bool, interactions: bool = False
+) -> dict[str, Basis]:
     """The bases that are fitted, by the name of their family.
 
     Parameters
@@ -29,11 +31,19 @@ def choose_bases(given: Any, rows: int, columns: int, unconstrained: bool) -> di
         What the user asks for; "auto" is :func:`default_bases`.
     rows, columns : int
         Number of training rows and of encoded columns.
-    unconstrained : bool
-        Rows suit trees (:func:`suits_trees`), no column is constrained to be monotonic and no algorithm is named.
+    trees : bool
+        Rows suit trees (:func:`suits_trees`) and no algorithm is named.
+    monotone : bool
+        Some columns are constrained to be monotonic.
+    interactions : bool, default=False
+        Only some columns may interact.
     """
     if isinstance(given, str) and given == "auto":
-        return default_bases(rows, columns) if unconstrained else {"neural": _networks(rows, columns, Neural())}
+        if not trees:
+            return {"neural": _networks(rows, columns, Neural())}
+        usual = default_bases(rows, columns)
+        without = (Forest, Neural) if interactions else (Forest,) if monotone else ()
+        return {name: basis for name, basis in usual.items() if not isinstance(basis, without)}
     if isinstance(given, Mapping):
         several = dict(given)
         if not all(isinstance(name, str) for name in several):

@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from gce._utils import parallel
-from gce._utils.memory import cache_budget
+from gce._utils.memory import cache_budget, release_freed
 from gce._utils.random import Streams
 from gce.bases.base import Basis
 from gce.bases.context import FitContext
-from gce.frank_wolfe.active_set import ActiveSet, ActiveSetState, Slot
+from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.algorithm import Algorithm
+from gce.frank_wolfe.slot import ActiveSetState, Slot
 from gce.frank_wolfe.step import Step
 from gce.losses.line_search import LineSearch
 from gce.training.callbacks import Callback, EarlyStopping, SharedEarlyStopping
@@ -29,6 +30,9 @@ from gce.training.rounds import FamilyRecord, Round, padded, weight_paths
 
 #: Number of predictions of all members below which tensor operations are too short for several threads.
 _FEW = 1 << 20
+
+#: Rounds after which freed memory is given back: pages that are needed again cost time.
+_ROUNDS_UNTIL_RELEASE = 32
 
 #: Called with every round and with the active set as the next round will find it.
 Keep = Callable[[Round, ActiveSet], None]
@@ -96,6 +100,7 @@ class FamilyFit:
         self.bound: Tensor | None = None
         self.best_outputs: Tensor | None = None
         self._finished: set[int] = set()
+        self._slots = 0
         self._calls = [0] * members
         self._last_gap = [float("inf")] * members
 
@@ -107,6 +112,10 @@ class FamilyFit:
         fit.bound = record.bound
         fit.replay(record.rounds)
         return fit
+
+    def leave_out(self, members: Iterable[int]) -> None:
+        """Fit no rounds of some members."""
+        self._finished.update(members)
 
     @property
     def record(self) -> FamilyRecord:
@@ -203,6 +212,8 @@ class FamilyFit:
                 active.retire(torch.tensor(going, device=active.X.device))
             if keep is not None:
                 keep(record, active)
+            if step.t % _ROUNDS_UNTIL_RELEASE == 0:
+                release_freed()
             # every callback sees every round, whatever an earlier one returns
             stop = [bool(callback(step)) for callback in callbacks]
             if any(stop) or step.t >= max_iter or not any(going):
@@ -250,8 +261,7 @@ class FamilyFit:
         if step.validation is not None:
             columns["validation"] = step.validation
         # the first slot is the zero function's
-        known = 1 + sum(record.atoms is not None for record in self.rounds)
-        new = active.slots[-1] if len(active.slots) > known else None
+        new = active.slots[-1] if len(active.slots) > 1 + self._slots else None
         positions = () if new is None else zip(step.members, new.position.tolist(), strict=True)
         return Round(
             t=step.t,
@@ -268,6 +278,7 @@ class FamilyFit:
 
     def _append(self, record: Round) -> None:
         self.rounds.append(record)
+        self._slots += record.atoms is not None
         for m, calls, last_gap in zip(record.members, record.calls, record.last_gap, strict=True):
             self._calls[m], self._last_gap[m] = calls, last_gap
         self._finished.update(record.finished)

@@ -10,22 +10,22 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from gce.bases.base import Basis
 from gce.bases.context import FitContext
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.ensemble import ConvexEnsemble
-from gce.training.calibration import Calibration, HeldOutScores, gather_held_out
+from gce.training.calibration import Calibration, HeldOutScores, predict_held_out
 from gce.training.callbacks import Callback, CallbackList, FamilyTurn, TimeLimit
 from gce.training.data import FitData
 from gce.training.family_fit import FamilyFit, Keep, ResumeState
 from gce.training.family_weights import (
     FamilyScreening,
+    WeightedFamilies,
     closing_columns,
     closing_entry,
+    drop_families,
     mix_families,
     select_held_out,
     weigh_families,
@@ -37,11 +37,9 @@ from gce.training.result import FitResult, family_history
 from gce.training.rounds import EpochRecord, FamilyRecord, Round
 from gce.training.sklearn_callbacks import FitTask
 from gce.training.time_shares import TimeShares
+from gce.training.trial import loses_trial
 
 Array = NDArray[np.float64]
-
-#: Rows that are predicted at a time.
-_BLOCK_ROWS = 65_536
 
 
 class RoundStore(Protocol):
@@ -128,10 +126,13 @@ def run(
             screening = FamilyScreening(fit, before, data.problem, family.method.basis.fit_defaults.screening_rounds)
             if screening.rejects() or (limits := shares.begin(family.name)) is None:
                 continue
+            if not fit.rounds and loses_trial(family, before, data.problem, callbacks=limits, context=context):
+                shares.end(family.name, limits)
+                continue
             watchers.begin_family(_turn(family, fits))
             fit.run(
                 family.problem,
-                family.method,
+                shares.method(family.name),
                 max_iter=family.max_iter,
                 max_calls=family.max_calls,
                 metric=data.metric,
@@ -156,6 +157,12 @@ def _begin_families(plan: FitPlan, data: FitData, previous: FitResult | None) ->
         raise ValueError(
             f"warm_start continues atoms with monotonic constraints {previous.signs}, which "
             f"monotonic_cst={plan.parameters.get('monotonic_cst')!r} cannot change: set warm_start=False and fit again"
+        )
+    if previous.interactions != data.interactions:
+        raise ValueError(
+            f"warm_start continues atoms with interaction constraints {previous.interactions}, which "
+            f"interaction_cst={plan.parameters.get('interaction_cst')!r} cannot change: set warm_start=False and fit "
+            "again"
         )
     names, known = [family.name for family in plan.families], [family.name for family in previous.families]
     # a family alone may be followed by another one, whose atoms are added to its own
@@ -231,20 +238,21 @@ def calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
     """
     problem, total = data.problem, data.held_out_total
     families = tuple(fit.record for fit in fitted.fits.values())
-    weights, closing = {families[0].name: 1.0}, None
+    weights, closing, rounds = {families[0].name: 1.0}, None, None
     if len(families) == 1:
         ensemble, (fit,) = families[0].ensemble(problem.offset), fitted.fits.values()
         # under a time limit predictions that are known are not computed again
         known = None if fitted.clock is None else fit.best_outputs
-        rows = _predict_held_out(ensemble, problem, total) if known is None else select_held_out(known, problem, total)
+        rows = predict_held_out(ensemble, problem, total) if known is None else select_held_out(known, problem, total)
     else:
         began, before = time.perf_counter(), family_history(families, None)[-1]["seconds"]
-        weighted = weigh_families(fitted.begun, problem, total)
+        weighted = _weigh(fitted, problem, total)
         columns = closing_columns(families, weighted, problem)
         closing = closing_entry(families, columns, before + time.perf_counter() - began)
         weights = {name: weighted.weights.get(name, 0.0) for name in fitted.fits}
-        rows = select_held_out(weighted.pred, problem, total)
-        ensemble = mix_families(families, weights, problem.offset)
+        rows = weighted.held_out(problem, total)
+        ensemble = mix_families(families, weights, problem.offset, weighted.rounds)
+        rounds = weighted.rounds
     return _result(
         data,
         families,
@@ -252,9 +260,24 @@ def calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
         ensemble,
         _calibration(data, ensemble, rows),
         closing=closing,
+        round_weights=rounds,
         bases=fitted.bases,
         cut_short=fitted.clock is not None and bool(fitted.clock.message),
     )
+
+
+def _weigh(fitted: FittedFamilies, problem: Problem, total: Array) -> WeightedFamilies:
+    """The weights of families, or of their rounds, on the rows held out."""
+    # needed once, and only by fits of several families
+    from gce.training.round_weights import weigh_rounds
+
+    found = weigh_families(fitted.begun, problem, total)
+    # under a limit the end of a fit is as short as it can be
+    if fitted.clock is None:
+        by_round = weigh_rounds([fit.record for fit in fitted.begun], found, problem, total)
+        if by_round is not None:
+            return by_round
+    return drop_families(fitted.begun, found, problem, total)
 
 
 def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData) -> FitResult:
@@ -271,7 +294,7 @@ def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData
     -------
     FitResult
     """
-    rows = _predict_held_out(ensemble, data.problem, data.held_out_total)
+    rows = predict_held_out(ensemble, data.problem, data.held_out_total)
     return _result(data, (epochs,), {epochs.name: 1.0}, ensemble, _calibration(data, ensemble, rows))
 
 
@@ -295,6 +318,7 @@ def _result(
         seed=data.streams.seed,
         folds=data.streams.names,
         signs=data.signs,
+        interactions=data.interactions,
         **more,
     )
 
@@ -307,13 +331,3 @@ def _calibration(data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores) -
     return data.target.calibrate_in_sample(
         data.loss, len(problem.y), lambda: HeldOutScores(ensemble(problem.X), problem.y, problem.train[0])
     )
-
-
-def _predict_held_out(ensemble: ConvexEnsemble, problem: Problem, total: Array) -> HeldOutScores:
-    """Predict with each member the rows that it holds out, of total weights ``(M,)``."""
-
-    def predict(m: int, rows: Tensor) -> Tensor:
-        member = ensemble.of_member(m)
-        return torch.cat([member(problem.X[block]) for block in rows.split(_BLOCK_ROWS)])
-
-    return gather_held_out(problem, total, predict)

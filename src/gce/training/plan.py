@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from gce._utils.params import look_up
-from gce.bases.base import Basis, FitDefaults
+from gce.bases.base import Basis
+from gce.bases.context import FitDefaults
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.frank_wolfe.algorithms import ALGORITHMS, Boosting
 from gce.losses.line_search import LINE_SEARCHES, LineSearch
@@ -40,6 +41,8 @@ class FamilyPlan:
     tol : float
     inflated_bound : bool
         The hull of ``problem`` is wider than that of the fit.
+    automatic : bool
+        Neither the basis nor the algorithm was named: a time limit may change how long steps are.
     """
 
     name: str
@@ -50,6 +53,7 @@ class FamilyPlan:
     patience: int | None
     tol: float
     inflated_bound: bool
+    automatic: bool
 
     @property
     def max_rounds(self) -> int:
@@ -102,12 +106,17 @@ def plan_fit(model: Any, data: FitData) -> FitPlan:
     -------
     FitPlan
     """
-    problem, signs = data.problem, data.signs
+    problem, signs, interactions = data.problem, data.signs, data.interactions
     rows, columns = problem.train_rows, problem.X.shape[1]
-    unconstrained = signs is None and suits_trees(problem.X) and model.algorithm == "auto"
-    bases = choose_bases(model.basis, rows, columns, unconstrained)
+    trees = suits_trees(problem.X) and model.algorithm == "auto"
+    bases = choose_bases(
+        model.basis, rows, columns, trees=trees, monotone=signs is not None, interactions=interactions is not None
+    )
     if signs is not None:
         bases = {name: basis.monotone(torch.tensor(signs)) for name, basis in bases.items()}
+    if interactions is not None:
+        groups = data.table.interaction_groups(interactions)
+        bases = {name: basis.restrict_interactions(groups) for name, basis in bases.items()}
     families = tuple(_plan_family(name, basis, model, data) for name, basis in bases.items())
     return FitPlan(type(model).__name__, model.get_params(deep=False), families, model.verbose)
 
@@ -129,7 +138,8 @@ def _plan_family(name: str, basis: Basis, model: Any, data: FitData) -> FamilyPl
         factor = method.algorithm.bound_factor(max(max_calls, defaults.calls))
         problem = replace(problem, bound=factor * problem.bound)
     patience = _or_default(model.n_iter_no_change, defaults.patience)
-    return FamilyPlan(name, problem, method, max_calls, model.max_iter, patience, model.tol, inflated)
+    automatic = all(isinstance(given, str) and given == "auto" for given in (model.basis, model.algorithm))
+    return FamilyPlan(name, problem, method, max_calls, model.max_iter, patience, model.tol, inflated, automatic)
 
 
 def _algorithm(given: Any, defaults: FitDefaults) -> Algorithm:

@@ -128,7 +128,7 @@ class RemainingEstimate:
         self._ends.append((step.t, step.seconds))
         estimates = [] if self._clock is None else [max(0.0, self._clock.remaining)]
         if len(self._ends) > 1:
-            # the first round may compile loops and is not counted; the slower of two means, since a few short rounds
+            # the first round is not counted: it does more; the slower of two means, since a few short rounds
             # would be too optimistic
             duration = max(self._mean_duration(self._ends[0]), self._mean_duration(self._ends[-self.recent - 1 :][0]))
             estimates.append(self.rounds(step) * duration)

@@ -16,12 +16,14 @@ from gce.bases.base import Atoms, Basis
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.losses import Loss
 from gce.preprocessing import Table
+from gce.preprocessing.interactions import Interactions
 from gce.training.calibration import Calibration
 from gce.training.external_models import ExternalModel
-from gce.training.rounds import EpochRecord, FamilyRecord
+from gce.training.rounds import EpochRecord, FamilyRecord, FamilySummary, factors_of
 from gce.training.targets import Target
 
 Array = NDArray[np.float64]
+Family = FamilyRecord | FamilySummary | EpochRecord
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +37,9 @@ class FitResult:
     target : Target
         What is predicted: numbers or classes.
     loss : Loss
-    families : tuple of FamilyRecord or of EpochRecord
-        The families in the order in which they were fitted, also where there is only one; none after an edit.
+    families : tuple of FamilyRecord, of FamilySummary or of EpochRecord
+        The families in the order in which they were fitted, also where there is only one; none after an edit. Files
+        keep summaries, unless they are to be resumed.
     family_weights : tuple of float
         The weight of each family; what is left of 1 is the zero function's.
     ensemble : ConvexEnsemble
@@ -60,12 +63,17 @@ class FitResult:
         After an edit: an upper bound on how far the mean loss is from the least possible.
     one_simplex : bool
         The weights of all members form one simplex, and not one per member.
+    round_weights : dict of Tensor of shape (M, T), or None
+        Where rounds have weights of their own: by the name of each family that has rounds, the factors of its members'
+        weights in each round. The weight of a family is then the sum of those of its rounds, the mean over members.
+    interactions : str, tuple of tuple of int, or None
+        Sets of columns of ``X`` that may interact; None where all may.
     """
 
     table: Table
     target: Target
     loss: Loss
-    families: tuple[FamilyRecord | EpochRecord, ...]
+    families: tuple[Family, ...]
     family_weights: tuple[float, ...]
     ensemble: ConvexEnsemble
     calibration: Calibration
@@ -79,6 +87,8 @@ class FitResult:
     external: tuple[ExternalModel, ...] = ()
     gap: float | None = None
     one_simplex: bool = False
+    round_weights: Mapping[str, Tensor] | None = None
+    interactions: Interactions | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again
@@ -100,7 +110,7 @@ class FitResult:
         return self.gap is not None
 
     @property
-    def fitted_families(self) -> tuple[FamilyRecord | EpochRecord, ...]:
+    def fitted_families(self) -> tuple[Family, ...]:
         """The families that have rounds: a fit may end before the last family begins."""
         return tuple(family for family in self.families if family.history)
 
@@ -145,6 +155,8 @@ class FitResult:
         The rounds of one of several families show that family alone; the last stage is the ensemble.
         """
         offset = self.ensemble.offset
+        if not self.has_stages:
+            return self.families[0].stages(offset)
         found = [family.stages(offset) for family in self.families if family.rounds]
         if len(self.families) == 1:
             return found[0]
@@ -156,14 +168,22 @@ class FitResult:
         for i, (_, path) in enumerate(found):
             before, after = sum(sizes[:i]), sum(sizes[i + 1 :])
             paths += [torch.nn.functional.pad(own, (0, 0, before, after)) for own in path]
-        shares = [w for w, family in zip(self.family_weights, self.families, strict=True) if family.rounds]
-        last = [share * path[-1] for share, (_, path) in zip(shares, found, strict=True)]
+        last = [share * path[-1] for share, (_, path) in zip(self._shares(found), found, strict=True)]
         return ConvexEnsemble(parts, weights, origin, offset, found[0][0].bound), [*paths, torch.cat(last)]
 
+    def _shares(self, found: list[tuple[ConvexEnsemble, list[Tensor]]]) -> list[Any]:
+        """What the last weights of each family that has rounds are multiplied by: a number, or one ``(A, 1)`` each."""
+        begun = [
+            (family.name, w) for family, w in zip(self.families, self.family_weights, strict=True) if family.rounds
+        ]
+        rounds = self.round_weights
+        if rounds is None:
+            return [weight for _, weight in begun]
+        own = zip(begun, found, strict=True)
+        return [factors_of(rounds[name], everyone.origin)[:, None] for (name, _), (everyone, _) in own]
 
-def family_history(
-    families: tuple[FamilyRecord | EpochRecord, ...], closing: dict[str, Any] | None
-) -> list[dict[str, Any]]:
+
+def family_history(families: tuple[Family, ...], closing: dict[str, Any] | None) -> list[dict[str, Any]]:
     """The histories of families as one: rounds and seconds are counted on from family to family."""
     if len(families) == 1:
         return list(families[0].history)

@@ -13,6 +13,12 @@ from torch import Tensor
 from gce.bases.base import Atoms, Zero
 from gce.frank_wolfe.ensemble import ConvexEnsemble, collect, tighten_bound
 
+#: What is said where rounds are needed that a file did not keep.
+NO_ROUNDS = (
+    "this model was loaded from a file that holds its ensemble, not its rounds, so that it has no predictions after "
+    "each round and cannot be continued: save it with save(path, resumable=True), or set warm_start=False and fit again"
+)
+
 #: Of a slot: the round that added it, its atoms, and which of them belongs to which member.
 Slot = tuple[int, Atoms, dict[int, int]]
 
@@ -154,6 +160,33 @@ class FamilyRecord:
 
 
 @dataclass(frozen=True, eq=False)
+class FamilySummary:
+    """The history of a family whose rounds were left out of a file: what remains when only the ensemble is kept.
+
+    Parameters
+    ----------
+    name : str
+    members : int
+    history : list of dict
+        One plain dict per round, as of a :class:`FamilyRecord`; empty where the family never began.
+    best_round : tuple of int
+        Of each member the round that is kept.
+    """
+
+    name: str
+    members: int
+    history: list[dict[str, Any]]
+    best_round: tuple[int, ...]
+
+    unit: ClassVar[str] = "round"
+    rounds: ClassVar[tuple[Round, ...]] = ()
+
+    def stages(self, offset: Tensor) -> tuple[ConvexEnsemble, list[Tensor]]:
+        """Refused: the file has no rounds."""
+        raise ValueError(NO_ROUNDS)
+
+
+@dataclass(frozen=True, eq=False)
 class EpochRecord:
     """Every epoch of networks that were trained all at once.
 
@@ -189,6 +222,11 @@ def weight_paths(rounds: Sequence[Round], members: int) -> list[list[Tensor]]:
             paths[m].extend(paths[m][-1:] * (record.t - 1 - len(paths[m])))
             paths[m].append(weights)
     return paths
+
+
+def factors_of(rounds: Tensor, origin: Tensor) -> Tensor:
+    """Factors ``(M, T)`` of members and rounds, for atoms of the given origins ``(A, 2)``; 0 for the zero function."""
+    return torch.nn.functional.pad(rounds.to(origin.device), (1, 0))[origin[:, 0], origin[:, 1]]
 
 
 def padded(weights: Tensor, slots: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -50,10 +51,14 @@ def raw_scores(result: FitResult, X: Matrix) -> Tensor:
         at_once = DENSE_BLOCK_SIZE if isinstance(X, SparseRows) else _BLOCK_NUMBERS
         step = min(step, max(1, at_once // max(X.shape[1], 1)))
     blocks = (X[first : first + step] for first in range(0, len(X), step))
-    found = torch.cat([result.ensemble(encode_rows(result, block)) for block in blocks])
-    if not found.isfinite().all():
+    each = [result.ensemble(encode_rows(result, block)) for block in blocks]
+    if len(each) > 1:
+        scores = np.concatenate([some.cpu().numpy() for some in each])
+        each = [torch.from_numpy(scores).to(each[0].device)]
+    # as arrays: torch would wake up its threads for one operation, which then wait for another at full speed
+    if not np.isfinite(each[0].cpu().numpy()).all():
         result.table.check_range(X)
-    return found
+    return each[0]
 
 
 def staged_scores(result: FitResult, X: Matrix, n_jobs: int | None) -> Iterator[Tensor]:

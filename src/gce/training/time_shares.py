@@ -16,9 +16,10 @@ import numpy as np
 import torch
 
 from gce.bases.context import FitContext
+from gce.frank_wolfe.algorithms import Boosting
 from gce.training.calibration import HeldOutScores
 from gce.training.callbacks import EarlyStopping, FamilyTimeLimit, TimeLimit
-from gce.training.family_fit import FamilyFit
+from gce.training.family_fit import FamilyFit, Method
 from gce.training.family_weights import closing_columns, select_held_out, weigh_families
 from gce.training.plan import FamilyPlan
 from gce.training.problem import Problem
@@ -33,6 +34,10 @@ _SLOWER = 1.5
 
 #: A family that seems to take this many times its share is not measured again.
 _HOPELESS = 8
+
+#: Where boosting has time for few rounds its steps are longer, so that they add up to ``_FULL_STEPS`` full ones if each
+#: takes at most ``_LONGEST_STEP`` (the 100 rounds of 0.1 of LightGBM's default add up to 10).
+_FULL_STEPS, _LONGEST_STEP = 15.0, 0.3
 
 Calibrate = Callable[[HeldOutScores], object]
 
@@ -88,7 +93,7 @@ class TimeShares:
             self._costs[name] = _SLOWER * every * seconds
             share = self._clock.remaining_for_rounds / len(few)
             if share < self._costs[name] < _HOPELESS * share:
-                # the first measurement may include compilation
+                # the first measurement may include what is done once
                 fits[name], seconds = _shortest_round(family)
                 self._costs[name] = _SLOWER * every * seconds
         if fits:
@@ -121,6 +126,25 @@ class TimeShares:
         self._context.set_deadline(own.end)
         return [own]
 
+    def method(self, name: str) -> Method:
+        """How a family is fitted: by longer steps where its share of the time allows few of them.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Method
+        """
+        family, seconds = self._families[name], self._costs[name] / _SLOWER
+        method, algorithm = family.method, family.method.algorithm
+        if not (family.automatic and isinstance(algorithm, Boosting) and 0 < seconds < math.inf):
+            return method
+        rounds = (self._context.deadline - time.monotonic()) / seconds
+        rate = min(_LONGEST_STEP, _FULL_STEPS / max(1.0, rounds))
+        return method if rate <= algorithm.learning_rate else replace(method, algorithm=Boosting(rate))
+
     def end(self, name: str, limits: list[FamilyTimeLimit]) -> None:
         """Record whether a family would have continued."""
         stopped = any(limit.stopped for limit in limits) and self._continues(name)
@@ -140,7 +164,7 @@ def _closing_seconds(problem: Problem, fits: list[FamilyFit], every: int, calibr
         assert fit.best_outputs is not None
         fit.best_outputs = fit.best_outputs[:, ::_FEWER]
     seconds = []
-    # what is loaded and compiled in a first call is no measure
+    # what is loaded in a first call is no measure
     for subset, given in ((fewer, least), (fewer, least), (problem, fits)):
         began, total = time.monotonic(), np.ones(subset.members)
         found = weigh_families(given, subset, total)

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from gce._utils.params import FLAG, NONE, POSITIVE, Rules, among, check_parameters, count, within
 from gce._utils.random import RoundStreams
-from gce.bases.base import Atoms, Basis, FitDefaults, Proposal
-from gce.bases.context import FitContext
+from gce.bases.base import Atoms, Basis, Proposal
+from gce.bases.context import FitContext, FitDefaults
 from gce.bases.neural import compiled
 from gce.bases.neural.captured import Recorder
 from gce.bases.neural.descent import Schedule, descend

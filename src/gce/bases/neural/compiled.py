@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice, pairwise
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from torch import Tensor
 from gce._utils import parallel
 from gce._utils.clock import StepTimer
 from gce._utils.parallel import WORTH_A_THREAD, Run, workers
+from gce.bases.neural import kernels
 from gce.bases.neural.descent import Schedule, batches, row_orders
 from gce.bases.neural.network import Architecture, Parameters, TwoLayer
 from gce.bases.objectives import Linear, Objective
@@ -28,13 +28,9 @@ from gce.bases.objectives import Linear, Objective
 _DRAWN_AHEAD = 1 << 20
 #: Multiplications in a batch from which threads share it, where there are more threads than networks.
 _WORTH_SHARING = 1 << 22
+_CACHE_LINE = 64
 
 Array = NDArray[Any]
-
-
-def training_kernels() -> ModuleType | None:
-    """The compiled loops that train networks, or None without numba."""
-    return parallel.compiled_module("gce.bases.neural.kernels")
 
 
 def serves(architecture: Architecture, objective: Objective, device: torch.device) -> bool:
@@ -44,7 +40,6 @@ def serves(architecture: Architecture, objective: Objective, device: torch.devic
         and isinstance(architecture, TwoLayer)
         and architecture.compiled
         and type(objective) is Linear
-        and training_kernels() is not None
     )
 
 
@@ -60,9 +55,8 @@ def descend(
     """Train networks on a linear objective, each kept at its best epoch: :func:`gce.bases.neural.descent.descend`."""
     nets, (h, d), outputs = len(start[0]), start[0].shape[1:], start[2].shape[1]
     gradients = objective.unit_gradient.reshape(nets, outputs, -1).numpy()
-    team = [
-        Net(architecture, [p[i] for p in start], gradients[i], X.numpy(), schedule, batch_size) for i in range(nets)
-    ]
+    inputs = np.ascontiguousarray(X.numpy(), start[0].numpy().dtype)
+    team = [Net(architecture, [p[i] for p in start], gradients[i], inputs, schedule, batch_size) for i in range(nets)]
     threads = parallel.threads()
     rows, size = len(X), sum(p[0].numel() for p in start)
     shared = threads > nets and min(batch_size, rows) * size >= _WORTH_SHARING
@@ -99,42 +93,15 @@ def _orders(n: int, batch_size: int, schedule: Schedule, rng: torch.Generator) -
         yield np.stack(some), len(some)
 
 
-class Form:
-    """Shape and nonlinearities of a two-layer network, and scratch memory for one thread.
-
-    Parameters
-    ----------
-    architecture : TwoLayer
-    parameters : list of Tensor
-        ``W1 (h, d)``, ``b1``, ``W2 (k, h)``, ``b2``.
-    """
-
-    def __init__(self, architecture: TwoLayer, parameters: Parameters) -> None:
-        kernels = training_kernels()
-        assert kernels is not None
-        self.kernels = kernels
-        (self.h, self.d), self.k = parameters[0].shape, len(parameters[2])
-        self.dtype = parameters[0].numpy().dtype
-        curved = np.array([architecture.activation == "tanh", architecture.output == "tanh"])
-        #: Arguments of every loop: the shape, which layers are tanh, and 0 and 1 in the networks' precision.
-        self.constants = np.array([self.d, self.h, self.k]), curved, np.array([0, 1], self.dtype)
-
-    def scratch(self) -> tuple[Array, Array, Array]:
-        """``W2`` transposed, a tile's layers (and zeros), a tile."""
-        tile, layers = self.kernels.TILE, 2 * self.h + 2 * self.k
-        sizes = self.h * self.k, layers * tile + self.h, (self.d + self.k) * tile
-        turned, work, rows = (np.zeros(size, self.dtype) for size in sizes)
-        return turned, work, rows
-
-
 class Net:
     """One network in training: its vectors, its schedule's state, its scratch memory."""
 
     def __init__(
         self, architecture: TwoLayer, start: Parameters, gradients: Array, X: Array, schedule: Schedule, batch_size: int
     ) -> None:
-        self._form = Form(architecture, start)
-        self._kernels = kernels = self._form.kernels
+        (h, d), k = start[0].shape, len(start[2])
+        curved = architecture.activation == "tanh", architecture.output == "tanh"
+        self._shape = np.array([d, h, k, *curved], np.int64)
         flat = np.concatenate([p.reshape(-1).numpy() for p in start])
         self._vectors = np.zeros((7, len(flat)), flat.dtype)
         self._vectors[:2] = flat
@@ -142,31 +109,20 @@ class Net:
             self._vectors[6] = np.concatenate([p.reshape(-1).numpy() for p in signs])
         self._state = np.array([schedule.rate, np.inf, 0, np.inf, 0, 0])
         self._schedule = np.array([schedule.floor, schedule.patience, schedule.last_epochs, schedule.progress])
-        self._X, self._gradients = X, gradients
-        self._present: Array = (gradients != 0).any(axis=0, keepdims=True)[0]
+        self._X, self._gradients = X, np.ascontiguousarray(gradients.T, flat.dtype)
+        self._present: Array = (self._gradients != 0).any(axis=1)
         rows = np.flatnonzero(self._present)
-        tiles = -(-len(rows) // kernels.TILE) if batch_size >= len(X) else 0
-        self._packed = np.empty((tiles, (X.shape[1] + len(gradients)) * kernels.TILE), flat.dtype)
-        for i, own in enumerate(self._packed):
-            kernels.pack(X, gradients, rows[i * kernels.TILE : (i + 1) * kernels.TILE], own)
+        tile = kernels.tile_rows()
+        tiles = -(-len(rows) // tile) if batch_size >= len(X) else 0
+        self._packed = _aligned(tiles, (d + k) * tile, flat.dtype)
+        if tiles:
+            kernels.pack(self._X, self._gradients, rows, self._shape, self._packed)
         self._batches = np.array([0, *(rows.stop for rows in batches(len(X), batch_size))])
 
     def train(self, orders: Array, epochs: int) -> None:
         """Some epochs more, on the calling thread."""
-        self._kernels.train(
-            self._X,
-            self._gradients,
-            self._present,
-            self._packed,
-            orders,
-            epochs,
-            self._batches,
-            tuple(self._vectors),
-            self._state,
-            self._schedule,
-            self._form.scratch(),
-            *self._form.constants,
-        )
+        data = self._X, self._gradients, self._present, self._packed
+        kernels.train(*data, orders, epochs, self._batches, self._vectors, self._state, self._schedule, self._shape)
 
     def train_shared(self, orders: Array, epochs: int, run: Run) -> None:
         """The same epochs with every batch divided among threads, by chunks: the same to the last bit."""
@@ -180,39 +136,23 @@ class Net:
                 values, gradient = self._chunks(order[self._present[order]], run)
                 for value in values:  # one by one, as the loop adds: `sum` is more exact from Python 3.12 on
                     total += value
-                if len(self._packed) and self._kernels.advance(self._state, total, self._schedule):
+                if len(self._packed) and kernels.advance(self._state, total, self._schedule):
                     best[:] = net
                 self._state[5] += 1
-                self._kernels.adam(
+                kernels.adam(
                     net, gradient, len(self._X) / (last - first), mean, square, sign, self._state[5], self._state[0]
                 )
-            if not len(self._packed) and self._kernels.advance(self._state, total, self._schedule):
+            if not len(self._packed) and kernels.advance(self._state, total, self._schedule):
                 best[:] = net
 
     def _chunks(self, rows: Array, run: Run) -> tuple[list[float], Array]:
         """Value of each chunk of rows, and the gradients of all."""
         net = self._vectors[0]
-        firsts = range(0, len(rows), self._kernels.CHUNK)
+        firsts = range(0, len(rows), kernels.chunk_rows())
         parts = np.empty((len(firsts), len(net)), net.dtype)
 
         def one(first: int, part: Array) -> float:
-            turned, work, tile = self._form.scratch()
-            self._kernels.turn(net, turned, self._form.constants[0])
-            return float(
-                self._kernels.chunk_gradients(
-                    self._X,
-                    self._gradients,
-                    rows,
-                    self._packed,
-                    first,
-                    net,
-                    turned,
-                    part,
-                    work,
-                    tile,
-                    *self._form.constants,
-                )
-            )
+            return kernels.chunk_gradients(self._X, self._gradients, rows, self._packed, first, net, self._shape, part)
 
         values = run([partial(one, first, part) for first, part in zip(firsts, parts, strict=True)])
         gradient = np.zeros_like(net)
@@ -232,3 +172,11 @@ class Net:
     def value(self) -> float:
         """The objective at its best; NaN where it turned into NaN or infinity on the way."""
         return math.nan if self._state[4] else float(self._state[1])
+
+
+def _aligned(rows: int, columns: int, dtype: np.dtype[Any]) -> Array:
+    """An array ``(rows, columns)`` that begins with a cache line: a load across two lines takes twice as long."""
+    size = rows * columns * dtype.itemsize
+    memory = np.empty(size + _CACHE_LINE, np.uint8)
+    first = -memory.ctypes.data % _CACHE_LINE
+    return memory[first : first + size].view(dtype).reshape(rows, columns)

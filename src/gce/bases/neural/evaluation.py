@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gce._utils import parallel
+from gce._utils import parallel, rowwise
 from gce._utils.parallel import WORTH_A_THREAD, workers
+from gce.bases.neural.kernels import tile_rows
 from gce.preprocessing.sparse import Inputs, matmul_transposed
 
 if TYPE_CHECKING:
@@ -23,14 +24,12 @@ Array = NDArray[Any]
 
 #: Nonlinearities of a layer, in the loops' order.
 CURVES = ("identity", "relu", "hardtanh", "tanh")
-#: Hidden units whose values for a tile of rows stay in the first-level cache: networks are evaluated in such groups.
-_UNITS_AT_ONCE = 48
 
 
 def serve(X: Inputs) -> bool:
     """Whether compiled loops can evaluate networks on these rows; otherwise tensor operations do."""
     known = X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64)
-    return known and not (isinstance(X, Tensor) and X.requires_grad) and parallel.rowwise() is not None
+    return known and not (isinstance(X, Tensor) and X.requires_grad)
 
 
 class Evaluator:
@@ -50,40 +49,35 @@ class Evaluator:
     """
 
     def __init__(self, layers: Parameters, curves: Sequence[str], bound: Tensor, models: int) -> None:
-        loops = parallel.rowwise()
-        assert loops is not None
-        self._loops, self._models, self._bound = loops, models, bound.numpy()
+        self._models, self._bound = models, np.ascontiguousarray(bound.numpy())
         (self._nets, self._h, self._d), self._first = layers[0].shape, layers[:2]
         self._k = layers[-1].shape[1]
         flat = [p.reshape(-1).numpy() for p in layers]
         self._dtype = flat[0].dtype
         none = np.zeros(0, self._dtype)
         self._layers = tuple(flat) if len(flat) == 4 else (*flat, none, none)
-        self._curves = np.array([CURVES.index(curve) for curve in curves])
+        self._curves = [CURVES.index(curve) for curve in curves]
 
     def outputs(self, X: Inputs) -> Tensor:
         """Outputs of every atom, ``(A, n, k)``, in the networks' precision."""
         out = np.empty((self._nets // self._models, len(X), len(self._bound)), self._dtype)
-        self._over_rows(X, self._loops.outputs, out)
+        self._over_rows(X, rowwise.outputs, out)
         return torch.from_numpy(out)
 
     def mixture(self, X: Inputs, weights: Tensor) -> Tensor:
         """``sum_a weights_a atom_a``, ``(n, k)`` in float64; ``weights`` of shape ``(A, k)``."""
         total = np.zeros((len(X), len(self._bound)))
-        self._over_rows(X, self._loops.mixture, weights.numpy(), total)
+        self._over_rows(X, rowwise.mixture, np.ascontiguousarray(weights.numpy()), total)
         return torch.from_numpy(total)
 
     def _over_rows(self, X: Inputs, loop: Callable[..., None], *given: Array) -> None:
         """Rows divided among threads, in whole tiles."""
-        n, tile = len(X), self._loops.TILE
+        n, tile = len(X), tile_rows()
         rows, d = self._inputs(X)
-        group = max(1, _UNITS_AT_ONCE // self._h)
-        sizes = max(d, 0) * tile, group * self._h * tile, group * self._k * tile
-        known = np.array([d, self._h, self._k]), self._curves, np.array([0, 1], self._dtype)
+        shape = np.array([d, self._h, self._k, *self._curves, self._models, self._nets], np.int64)
 
         def some(first: int, last: int) -> None:
-            scratch = tuple(np.empty(size, self._dtype) for size in sizes)
-            loop(rows, self._layers, self._bound, self._models, group, *given, first, last, scratch, *known)
+            loop(rows, self._layers, self._bound, shape, *given, first, last)
 
         threads = min(parallel.threads(), 1 + n * len(self._layers[0]) // WORTH_A_THREAD)
         tiles = -(-n // tile)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import is_
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -263,6 +264,8 @@ class Networks(Atoms):
     """
 
     bound: Tensor
+    #: The bound and the parameters that were evaluated last, ready for compiled loops.
+    _served: tuple[list[Tensor], evaluation.Evaluator] | None = None
 
     def __init__(self, architecture: Architecture, parameters: Parameters, bound: Tensor, models: int = 1) -> None:
         super().__init__()
@@ -319,10 +322,18 @@ class Networks(Atoms):
         """The networks for compiled loops; None where tensor operations evaluate them."""
         if type(self.architecture) not in ARCHITECTURES.values() or not evaluation.serve(X):
             return None
+        # the buffers change with the device and the precision
         parameters, curves = self.parameters_, self.architecture.curves
-        if isinstance(self.architecture, SingleNeuron):
-            parameters = [*parameters, parameters[0].new_zeros(*parameters[0].shape[:2], 1)]
-        return evaluation.Evaluator(parameters, curves, rounded_down(self.bound, parameters[0].dtype), self.models)
+        own = [self.bound, *parameters]
+        if self._served is None or not all(map(is_, self._served[0], own)):
+            if isinstance(self.architecture, SingleNeuron):
+                parameters = [*parameters, parameters[0].new_zeros(*parameters[0].shape[:2], 1)]
+            bound = rounded_down(self.bound, parameters[0].dtype)
+            self._served = own, evaluation.Evaluator(parameters, curves, bound, self.models)
+        return self._served[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_served": None}
 
     def forward(self, X: Inputs) -> Tensor:
         if isinstance(X, Tensor) and (evaluator := self._evaluator(X)):

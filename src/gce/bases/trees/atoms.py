@@ -24,6 +24,8 @@ class TreeAtomsBase(Atoms):
     bound: Tensor
     #: The trees, with the arrays that compiled loops need.
     _trees: TreeArrays | None = None
+    #: Weights of atoms that were mixed last, with the weight and the sum of each tree.
+    _mixed: tuple[Tensor, Tensor, Tensor] | None = None
 
     def __init__(self, trees: TreeArrays, bound: Tensor) -> None:
         super().__init__()
@@ -33,7 +35,8 @@ class TreeAtomsBase(Atoms):
 
     @property
     def trees(self) -> TreeArrays:
-        size = self.get_buffer("size")
+        size = self._buffers["size"]
+        assert size is not None
         # the buffers change with the device
         if self._trees is None or self._trees.size is not size:
             self._trees = TreeArrays(
@@ -43,7 +46,7 @@ class TreeAtomsBase(Atoms):
 
     def __getstate__(self) -> dict[str, Any]:
         # derived arrays are computed again
-        return {**self.__dict__, "_trees": None}
+        return {**self.__dict__, "_trees": None, "_mixed": None}
 
 
 def sum_leaves(trees: TreeArrays, X: Inputs, weights: Tensor, into: Tensor, count: int) -> Tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,9 +16,9 @@ from gce._utils.params import Rules, check_parameters, count, within
 from gce.bases.base import Basis
 from gce.bases.context import FitContext
 from gce.bases.trees import Bins
-from gce.bases.trees.binning import CODES
+from gce.bases.trees.binning import CODES, Array
 from gce.preprocessing.row_hashes import hash_rows
-from gce.preprocessing.sparse import Inputs, SparseRows
+from gce.preprocessing.sparse import DENSE_BLOCK_SIZE, Inputs, SparseRows
 
 #: Bytes that the bin numbers of sparse rows may take.
 BINNED_BYTES = 1 << 30
@@ -33,8 +34,10 @@ class BinnedRows:
     ----------
     X : Tensor or SparseRows of shape (N, d)
     bins : Bins
-    codes : array of shape (d, N)
-        The bin of every number, one byte each.
+    codes : array of shape (ceil(d / 4), N, 4)
+        The bin of every number, one byte each, in blocks of four columns: that of row ``i`` in column ``c`` is
+        ``codes[c // 4, i, c % 4]``, and 0 where there is no such column. Growers visit rows in an order of their own,
+        and find four columns where they find one.
     """
 
     X: Inputs
@@ -50,19 +53,45 @@ class BinnedRows:
                 f"trees need one byte for each value of sparse rows, and {n:,} rows of {d:,} columns would take "
                 f"{format_gib(n * d)}, more than {format_gib(BINNED_BYTES)}: use basis='neural', or fewer columns"
             )
-        if isinstance(X, SparseRows):
-            bins = Bins.learn(X.columns(), n, max_bins)
-            return cls(X, bins, bins.code(X.columns(), n))
-        columns = X.double().cpu().numpy().T
-        bins = Bins.learn(columns, n, max_bins)
-        return cls(X, bins, bins.code(columns, n))
+        bins, codes = Bins.learn(_sparse_blocks(X) if isinstance(X, SparseRows) else _dense_blocks(X), n, d, max_bins)
+        return cls(X, bins, codes)
+
+    @cached_property
+    def columns(self) -> NDArray[np.uint8]:
+        """The codes column by column, ``(d, N)``."""
+        every = self.codes.transpose(0, 2, 1).reshape(4 * len(self.codes), len(self.X))
+        return np.ascontiguousarray(every[: len(self.bins.widths)])
 
     @cached_property
     def names(self) -> NDArray[np.uint64]:
         """A hash of what each row holds, ``(N,)``."""
-        blocks = [self.X.double().cpu().numpy()] if isinstance(self.X, Tensor) else self.X.dense_blocks()
+        blocks = _rows_at_a_time(self.X) if isinstance(self.X, Tensor) else self.X.dense_blocks()
         # scaling rounds with the sums of weights, and the last digits are not the row's own
         return np.concatenate([hash_rows(np.round(some * 2.0**20)) for some in blocks])
+
+
+def _rows_at_a_time(X: Tensor) -> Iterator[Array]:
+    """Blocks of rows, so that no copy is made of all."""
+    return (some.double().cpu().numpy() for some in X.split(max(1, DENSE_BLOCK_SIZE // max(X.shape[1], 1))))
+
+
+def _dense_blocks(X: Tensor) -> Iterator[Callable[[], Array]]:
+    """Blocks of four columns of rows ``(N, d)``."""
+
+    def block(first: int) -> Array:
+        return np.ascontiguousarray(X[:, first : first + 4].cpu().numpy().T, dtype=np.float64)
+
+    return (partial(block, first) for first in range(0, X.shape[1], 4))
+
+
+def _sparse_blocks(X: SparseRows) -> Iterator[Callable[[], Array]]:
+    by_column, centre = X.matrix.tocsc(), X.centre.double().numpy()
+
+    def block(first: int) -> Array:
+        some = slice(first, first + 4)
+        return by_column[:, some].astype(np.float64).toarray(order="F").T + centre[some, None]
+
+    return (partial(block, first) for first in range(0, X.shape[1], 4))
 
 
 class BinnedBasis(Basis):
@@ -82,5 +111,6 @@ class BinnedBasis(Basis):
 
     def binned(self, X: Inputs, context: FitContext) -> BinnedRows:
         """The rows of a fit, binned; bases with the same ``max_bins`` share them."""
-        check_parameters(self)
+        # once per fit: reading parameters takes as long as a small tree
+        context.cached((self,), "checked", lambda: check_parameters(self))
         return context.cached((X,), ("bins", self.max_bins), lambda: BinnedRows.of(X, self.max_bins))

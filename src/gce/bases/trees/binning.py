@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import islice
+from functools import cache, cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gce._utils import parallel
+from gce._utils.native import INT, array, kernel
 
 Array = NDArray[np.float64]
 
@@ -19,7 +20,6 @@ Array = NDArray[np.float64]
 CODES = 256
 #: Numbers below which a second thread costs more than it brings.
 _WORTH_A_THREAD = 1 << 18
-_COLUMNS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -35,31 +35,38 @@ class Bins:
     edges: tuple[Array, ...]
 
     @classmethod
-    def learn(cls, columns: Iterable[Array], rows: int, codes: int = CODES) -> Bins:
+    def learn(
+        cls, blocks: Iterable[Callable[[], Array]], rows: int, columns: int, codes: int = CODES
+    ) -> tuple[Bins, NDArray[np.uint8]]:
         """Learn edges half-way between neighbouring values, or between quantiles where a column has too many values.
 
         Values count once however often they are repeated, so that repeated and weighted rows have the same bins.
 
         Parameters
         ----------
-        columns : iterable of arrays of shape (n,)
-        rows : int
-            ``n``.
+        blocks : iterable of functions that return arrays of shape (4, n)
+            Four columns each, the last block what is left: columns become dense, and float64, only when they are used.
+        rows, columns : int
+            ``n`` and ``d``.
         codes : int, default=256
             Maximum number of bins.
+
+        Returns
+        -------
+        Bins
+        array of shape (ceil(d / 4), n, 4)
+            Bins of the values, in blocks of four columns, padded by 0.
         """
-        return cls(tuple(_by_column(partial(_learned, codes=codes), ((column,) for column in columns), rows)))
+        out = np.zeros((-(-columns // 4), rows, 4), dtype=np.uint8)
+        threads = min(parallel.threads(), len(out), 1 + rows * columns // _WORTH_A_THREAD)
+        with parallel.workers(threads) as run:
+            learned = run([partial(_binned, *given, codes) for given in zip(blocks, out, strict=True)])
+        return cls(tuple(chain.from_iterable(learned))), out
 
     @cached_property
     def widths(self) -> NDArray[np.int64]:
         """Number of bins of each column, ``(d,)``."""
         return np.array([len(edges) + 1 for edges in self.edges], dtype=np.int64)
-
-    def code(self, columns: Iterable[Array], rows: int) -> NDArray[np.uint8]:
-        """Bins of the values of each column, ``(d, n)``."""
-        codes = np.empty((len(self.edges), rows), dtype=np.uint8)
-        _by_column(_coded, zip(columns, self.edges, codes, strict=True), rows)
-        return codes
 
     def thresholds(self, feature: NDArray[np.int32], cut: NDArray[np.int32], inner: NDArray[np.bool_]) -> Array:
         """The thresholds of nodes ``(nodes,)``; 0 for leaves."""
@@ -82,24 +89,30 @@ class Bins:
         return np.concatenate([np.zeros(0), *columns])
 
 
-def _by_column(task: Callable[..., Any], columns: Iterable[tuple[Any, ...]], rows: int) -> list[Any]:
-    """Results of a task for each column, on threads: numpy releases the interpreter lock meanwhile.
-
-    Columns are taken in blocks: sparse ones become dense only when they are used.
-    """
-    results, waiting = [], iter(columns)
-    with parallel.workers(min(parallel.threads(), 1 + _COLUMNS_AT_ONCE * rows // _WORTH_A_THREAD)) as run:
-        while some := list(islice(waiting, _COLUMNS_AT_ONCE)):
-            results += run([partial(task, *given) for given in some])
-    return results
+def _binned(block: Callable[[], Array], out: NDArray[np.uint8], codes: int) -> list[Array]:
+    """The edges of some columns, whose codes are written to ``out`` ``(n, 4)``."""
+    learned = []
+    for j, column in enumerate(block()):
+        edges = _edges(distinct(column), codes)
+        _kernels()[1](column, len(column), edges, len(edges), out, j)
+        learned.append(edges)
+    return learned
 
 
-def _learned(column: Array, codes: int) -> Array:
-    return _edges(np.unique(column), codes)
+def distinct(column: Array) -> Array:
+    """The distinct values of a column ``(n,)``, ascending."""
+    out, count = np.empty(len(column)), np.zeros(1, np.int64)
+    _kernels()[0](column, len(column), out, count)
+    return out[: int(count[0])]
 
 
-def _coded(column: Array, edges: Array, out: NDArray[np.uint8]) -> None:
-    out[:] = np.searchsorted(edges, column, side="left")
+@cache
+def _kernels() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    floats = array(np.float64)
+    return (
+        kernel("distinct", floats, INT, floats, array(np.int64)),
+        kernel("code", floats, INT, floats, INT, array(np.uint8), INT),
+    )
 
 
 def _edges(values: Array, codes: int) -> Array:

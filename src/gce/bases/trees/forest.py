@@ -6,8 +6,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
-from types import ModuleType
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -21,22 +19,18 @@ from gce._utils.codecs import Parts
 from gce._utils.params import NONE, Rules, check_parameters, count
 from gce._utils.params import within as between
 from gce._utils.random import RoundStreams
-from gce.bases.base import FitDefaults, Proposal
-from gce.bases.context import FitContext
+from gce.bases.base import Proposal
+from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Joint, Objective
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis, BinnedRows
-from gce.bases.trees.tree import Grown
+from gce.bases.trees.grower import Grown
+from gce.bases.trees.grower_random import WeightedTargets, scatter
 from gce.losses import CrossEntropy, Logistic, Loss, links
 from gce.preprocessing.sparse import Inputs
 
 Link = Literal["identity", "logit", "log"]
-
-
-def random_grower() -> ModuleType:
-    """The compiled grower, imported on first use: numba takes a moment to load."""
-    return import_module("gce.bases.trees.grower_random")
 
 
 #: The fraction of a forest's probabilities that comes from the class frequencies: no class has probability 0.
@@ -92,7 +86,7 @@ class Forest(BinnedBasis):
 
     @property
     def fit_defaults(self) -> FitDefaults:
-        return FitDefaults("nonlinear", "2/(t+1)", calls=1)
+        return FitDefaults("nonlinear", "2/(t+1)", calls=1, screening_rounds=1)
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
         check_parameters(self)
@@ -102,14 +96,14 @@ class Forest(BinnedBasis):
         link = _link(risk.loss)
         centre = _centre(risk.y, risk.offset) if link == "identity" else torch.zeros_like(risk.offset)
         y = (risk.y - centre).cpu().numpy()
-        tries, each = self._tries(len(binned.codes), link), []
+        tries, each = self._tries(len(binned.bins.widths), link), []
         for m, generator in enumerate(rng.members):
             weight, unit = risk.weight[m].cpu().numpy(), float(risk.unit[m])
             rows = np.flatnonzero(weight).astype(np.uint32)
             seeds = torch.randint(2**62, (self.n_estimators,), generator=generator).tolist()
-            own = weight[rows] / unit, np.ascontiguousarray(y[rows])
+            own = WeightedTargets.of(weight[rows] / unit, y[rows])
             each.append(
-                [partial(_grown, binned, rows, *own, tries, float(self.min_samples_leaf), seed) for seed in seeds]
+                [partial(_grown, binned, rows, own, tries, float(self.min_samples_leaf), seed) for seed in seeds]
             )
         offset, reach = (risk.offset - centre).cpu(), objective.bound.cpu()
         if link != "identity":
@@ -187,17 +181,14 @@ def _precision(y: NDArray[np.float64]) -> torch.dtype:
 def _grown(
     binned: BinnedRows,
     rows: NDArray[np.uint32],
-    weight: NDArray[np.float64],
-    Y: NDArray[np.float64],
+    targets: WeightedTargets,
     tries: int,
     least: float,
     seed: int,
 ) -> Grown:
     """One tree: feature, threshold, left, value."""
     bins, starts = binned.bins, np.append(0, np.cumsum(binned.bins.widths))
-    feature, cut, left, value = random_grower().scatter(
-        binned.codes, rows, weight, Y, tries, least, seed, bins.values, starts
-    )
+    feature, cut, left, value = scatter(binned.codes, rows, targets, tries, least, seed, bins.values, starts)
     return feature, bins.thresholds(feature, cut, left > 0), left, value
 
 

@@ -1,303 +1,315 @@
-"""Compiled growers of trees on histograms: best leaf first, or one cut for a whole level.
+"""The compiled growers of trees on histograms: best leaf first, or one split for a whole level.
 
-Columns are codes, ``(d, N)`` of bytes: ``code <= cut`` goes left. A node's children are adjacent, so that
-the index of the left one is enough: ``left[node]`` and ``left[node] + 1``, 0 for a leaf.
+Columns are bins, see :class:`gce.bases.trees.binned.BinnedRows`: ``bin <= cut`` goes left. A node's children are
+adjacent, so that the index of the left one is enough: ``left[node]`` and ``left[node] + 1``, 0 for a leaf. Gradients
+and Hessians are rounded to integers and added up as such (native/histogram.hpp): a tree depends neither on the order of
+additions nor on the number of threads.
 """
 
 from __future__ import annotations
 
+import ctypes
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
-from gce._utils import splitmix
-from gce._utils.jit import interruptible, jit
+from gce._utils import parallel
+from gce._utils.native import INT, array, kernel
 
-_fast = jit(nogil=True, error_model="numpy", boundscheck=False)
-splitmix64 = _fast(splitmix.splitmix64)
+#: One tree: feature, cut or threshold, left, value.
+Grown = tuple[NDArray[Any], ...]
+
 #: Gradients of rows times columns below which a second thread costs more than it brings.
-WORTH_A_THREAD = 1 << 16
+_WORTH_A_THREAD = 1 << 16
 
-_U = np.uint64
-_0, _1 = _U(0), _U(1)
-#: Sums round: a leaf of just as many rows as it must have may seem to have a little less.
-_SHORT = 1 - 1e-9
+#: Adds up int64 histograms over shards in place: the address of the numbers and how many there are.
+Reduce = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64)
 
 
-@_fast
-def _fill(hist, codes, order, gradient, hessian, columns, starts):
-    """Add up gradients and hessians by column and code."""
-    hist[:] = 0.0
-    flat, n = hist.reshape(-1), _U(len(order))
-    for c in range(len(columns)):
-        column, start = codes[columns[c]], _U(2 * starts[c])
-        for i in range(n):
-            place = start + (_U(column[order[i]]) << _1)
-            flat[place] += gradient[i]
-            flat[place + _1] += hessian[i]
-
-
-@_fast
-def _best_cut(hist, columns, starts, total, least, l2, plan):
-    """The cut that lowers the quadratic model most: gain, place among the columns, code, and the left sums."""
-    G, H = total[0], total[1]
-    plan[0] = 0.0
-    whole = G * G / (H + l2)
-    for c in range(len(columns)):
-        left, hessian = 0.0, 0.0
-        for b in range(starts[c + 1] - starts[c] - 1):
-            left += hist[starts[c] + b, 0]
-            hessian += hist[starts[c] + b, 1]
-            if hessian < least:
-                continue
-            rest = H - hessian
-            if rest < least:
-                break
-            right = G - left
-            gain = left * left / (hessian + l2) + right * right / (rest + l2) - whole
-            # sums round: of cuts as good as each other the first is taken
-            if gain > plan[0] * (1 + 1e-9):
-                plan[0], plan[1], plan[2], plan[3], plan[4] = gain, c, b, left, hessian
-
-
-@_fast
-def _part(column, cut, order, gradient, hessian, spare, spare_gradient, spare_hessian):
-    """Rows of a node with those that go left first, each side in its order; how many go left."""
-    low, high = _0, _0
-    # both sides are written and one place moves on: a branch would be guessed wrong half of the time
-    for i in range(_U(len(order))):
-        row, D, H = order[i], gradient[i], hessian[i]
-        order[low], gradient[low], hessian[low] = row, D, H
-        spare[high], spare_gradient[high], spare_hessian[high] = row, D, H
-        goes = _U(column[row] <= cut)
-        low, high = low + goes, high + (_1 - goes)
-    order[low:], gradient[low:], hessian[low:] = spare[:high], spare_gradient[:high], spare_hessian[:high]
-    return int(low)
-
-
-@interruptible
-@_fast
-def chosen(hessian, names, key, share):
-    """Rows with a Hessian, ``(n,)``, or a share of them: equal rows are chosen together, whatever other rows there are.
+@dataclass(frozen=True)
+class Shape:
+    """The shape of trees.
 
     Parameters
     ----------
-    hessian : array of shape (N, k)
-    names : array of shape (N,)
-        A number for what each row holds.
-    key : int
-        Says which of them are drawn.
-    share : float
+    max_leaf_nodes : int
+    max_depth : int
+    symmetric : bool
+        One split for all nodes of a level, down to ``max_depth``.
     """
-    every, some = np.empty(len(hessian), np.uint32), np.empty(len(hessian), np.uint32)
-    limit, count, drawn = share * 2.0**64, 0, 0
-    for i in range(len(hessian)):
-        if not np.any(hessian[i]):
-            continue
-        every[count], count = i, count + 1
-        if share < 1:
-            some[drawn] = i
-            drawn += float(splitmix64(names[i] ^ key)) < limit
-    return some[:drawn] if drawn else every[:count]
+
+    max_leaf_nodes: int
+    max_depth: int
+    symmetric: bool
+
+    def most_nodes(self, rows: int) -> int:
+        """Nodes that a tree of so many rows can have."""
+        if self.symmetric:
+            return int(2 ** (self.max_depth + 1)) - 1
+        return 2 * self.most_leaves(rows) - 1
+
+    def most_leaves(self, rows: int) -> int:
+        """Leaves that a tree of so many rows can have."""
+        return max(1, min(self.max_leaf_nodes, rows))
 
 
-@_fast
-def _gathered(rows, D, H, output):
-    """Rows with the gradients and hessians of one output, to be put in order."""
-    gradient, hessian = np.empty(len(rows)), np.empty(len(rows))
-    for i in range(len(rows)):
-        gradient[i], hessian[i] = D[rows[i], output], H[rows[i], output]
-    return rows.copy(), gradient, hessian
+@dataclass(frozen=True, eq=False)
+class TreeData:
+    """What the trees of one round learn from: one tree for each of ``M`` members and ``k`` outputs.
 
-
-@_fast
-def _fall(codes, feature, cut, left, leaf):
-    """Let rows without a leaf (-1) fall into theirs, by codes."""
-    for i in range(codes.shape[1]):
-        if leaf[i] >= 0:
-            continue
-        node = 0
-        while left[node]:
-            node = left[node] + (codes[feature[node], i] > cut[node])
-        leaf[i] = node
-
-
-@interruptible
-@_fast
-def grow(codes, rows, D, H, output, columns, widths, least, l2, leaf, leaves, depth):
-    """A tree that lowers ``sum D u + u^2 H / 2`` greedily, its best leaf split next.
+    A tree lowers ``sum D u + u^2 H / 2``.
 
     Parameters
     ----------
-    codes : array of shape (d, N)
-    rows : array of shape (n,)
-        Which rows to learn from.
-    D, H : arrays of shape (N, k)
-    output : int
-        Which of the ``k``.
-    columns : array of shape (c,)
-        Which columns may split.
+    codes : array of shape (B, N, 4)
+        Binned rows; the first ``n`` are trained on.
     widths : array of shape (d,)
-        How many codes each column has.
-    least : float
-        Least mass of a leaf, as a share of all rows.
-    l2 : float
-        Added to a leaf's sum of ``H``, as a share of that of all rows.
-    leaf : array of shape (N,)
-        Receives the leaf of each row, also of those that were not learned from.
-    leaves, depth : int
-        Most of each.
-
-    Returns
-    -------
-    feature, cut, left, value : arrays of shape (nodes,)
+        Number of bins of each column.
+    gradient, hessian : array of shape (M, n, k)
+        ``D`` and ``H``; rows without a Hessian are not learned from.
+    least : array of shape (M,)
+        Minimum sum of Hessians of a leaf, as a fraction of that of all rows.
+    l2 : array of shape (M,)
+        Added to a leaf's sum of Hessians, as a fraction of that of all rows.
     """
-    n, most = len(rows), 2 * leaves - 1
-    feature, cut = np.zeros(most, np.int32), np.zeros(most, np.int32)
-    left, value = np.zeros(most, np.int32), np.zeros(most)
-    level, first, last = np.zeros(most, np.int32), np.zeros(most, np.int64), np.zeros(most, np.int64)
-    sums, plan = np.zeros((most, 2)), np.zeros((most, 5))
-    starts = np.zeros(len(columns) + 1, np.int64)
-    for c in range(len(columns)):
-        starts[c + 1] = starts[c] + widths[columns[c]]
-    hists, slot = np.empty((leaves, starts[-1], 2)), np.zeros(most, np.int64)
-    order, gradient, hessian = _gathered(rows, D, H, output)
-    spare, spare_gradient, spare_hessian = np.empty_like(order), np.empty(n), np.empty(n)
-    sums[0, 0], sums[0, 1], last[0] = gradient.sum(), hessian.sum(), n
-    l2 *= sums[0, 1]
-    # a leaf's mass is taken for its share of H, so that rows need not be counted beside gradients and hessians
-    least_hessian = _SHORT * least * sums[0, 1]
-    value[0] = -sums[0, 0] / (sums[0, 1] + l2)
-    _fill(hists[0], codes, order, gradient, hessian, columns, starts)
-    _best_cut(hists[0], columns, starts, sums[0], least_hessian, l2, plan[0])
-    nodes, used = 1, 1
-    while used < leaves:
-        node = np.argmax(plan[:nodes, 0])
-        if not plan[node, 0] > 0:
-            break
-        c, plan[node, 0], value[node] = int(plan[node, 1]), 0.0, 0.0
-        feature[node], cut[node], left[node] = columns[c], int(plan[node, 2]), nodes
-        a, b = first[node], last[node]
-        own = slice(a, b)
-        low = _part(
-            codes[columns[c]], cut[node], order[own], gradient[own], hessian[own], spare, spare_gradient, spare_hessian
+
+    codes: NDArray[np.uint8]
+    widths: NDArray[np.int64]
+    gradient: NDArray[np.float64]
+    hessian: NDArray[np.float64]
+    least: NDArray[np.float64]
+    l2: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sampling:
+    """Rows and columns that are drawn for each tree.
+
+    Parameters
+    ----------
+    keys : array of shape (M,)
+        A random number for each member.
+    names : array of shape (N,) or (0,)
+        A hash of what each row holds: equal rows are drawn together. Not needed where all rows are used.
+    subsample : float
+        Fraction of the rows.
+    columns : int
+        Number of columns.
+    """
+
+    keys: NDArray[np.uint64]
+    names: NDArray[np.uint64]
+    subsample: float
+    columns: int
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """What trees may not do.
+
+    Parameters
+    ----------
+    signs : array of shape (d,) or None
+        1, 0 or -1: the trees are increasing in a column, anything, or decreasing.
+    groups : array of shape (d, W) or None
+        The sets of columns that may interact, one bit each in ``W`` words, that a column belongs to.
+    """
+
+    signs: NDArray[np.int64] | None = None
+    groups: NDArray[np.uint64] | None = None
+
+
+class Scratch:
+    """Memory that trees are grown in, lent to one thread at a time and used again by the next tree."""
+
+    def __init__(self) -> None:
+        self._free: deque[NDArray[np.uint8]] = deque()
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        """Memory of at least so many bytes."""
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            return np.empty(size, np.uint8)
+        return memory if len(memory) >= size else np.empty(size, np.uint8)
+
+    def give_back(self, memory: NDArray[np.uint8]) -> None:
+        """Return memory that is no longer used."""
+        self._free.append(memory)
+
+
+class _Round(ctypes.Structure):
+    """``Round`` of native/grow_trees.cpp."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("codes",)),
+        *((name, ctypes.c_int64) for name in ("n_rows", "n_columns")),
+        *((name, ctypes.c_void_p) for name in ("widths", "gradient", "hessian")),
+        *((name, ctypes.c_int64) for name in ("members", "n_train", "outputs")),
+        *((name, ctypes.c_void_p) for name in ("least", "l2", "names", "keys")),
+        ("subsample", ctypes.c_double),
+        ("columns_per_tree", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("signs", "groups")),
+        ("group_words", ctypes.c_int64),
+        ("reduce", Reduce),
+        *((name, ctypes.c_int64) for name in ("symmetric", "leaves", "depth", "most_nodes", "threads")),
+        *((name, ctypes.c_void_p) for name in ("feature", "cut", "left", "value", "size", "leaf", "next")),
+    ]
+
+
+class GrownTrees:
+    """The trees of one round.
+
+    Parameters
+    ----------
+    data : TreeData
+    shape : Shape
+    sampling : Sampling
+    constraints : Constraints
+    scratch : Scratch
+    reduce : Reduce, optional
+        Adds up histograms over shards. Default: there is one shard.
+
+    Attributes
+    ----------
+    size : array of shape (M, k)
+        Number of nodes of each tree.
+    leaf : array of shape (M, k, N)
+        The leaf of each row, also of rows that were not learned from.
+    """
+
+    def __init__(
+        self,
+        data: TreeData,
+        shape: Shape,
+        sampling: Sampling,
+        constraints: Constraints,
+        scratch: Scratch,
+        reduce: Any = None,
+    ) -> None:
+        (members, n, k), rows, d = data.gradient.shape, data.codes.shape[1], len(data.widths)
+        most = shape.most_nodes(n)
+        self._data, self._most = data, most
+        self._feature, self._cut, self._left = (np.empty((members, k, most), np.int32) for _ in range(3))
+        self._value = np.empty((members, k, most))
+        self.size, self.leaf = np.zeros((members, k), np.int64), np.empty((members, k, rows), np.int32)
+        counter = np.zeros(1, np.int64)
+        worth = 1 + data.gradient.size * d // _WORTH_A_THREAD
+        self._threads = min(parallel.threads(), members * k, worth)
+        arrays: dict[str, tuple[NDArray[Any] | None, Any]] = {
+            "codes": (data.codes, np.uint8),
+            "widths": (data.widths, np.int64),
+            "gradient": (data.gradient, np.float64),
+            "hessian": (data.hessian, np.float64),
+            "least": (data.least, np.float64),
+            "l2": (data.l2, np.float64),
+            "names": (sampling.names, np.uint64),
+            "keys": (sampling.keys, np.uint64),
+            "signs": (constraints.signs, np.int64),
+            "groups": (constraints.groups, np.uint64),
+            "feature": (self._feature, np.int32),
+            "cut": (self._cut, np.int32),
+            "left": (self._left, np.int32),
+            "value": (self._value, np.float64),
+            "size": (self.size, np.int64),
+            "leaf": (self.leaf, np.int32),
+            "next": (counter, np.int64),
+        }
+        self._round = _Round(
+            n_rows=rows,
+            n_columns=d,
+            members=members,
+            n_train=n,
+            outputs=k,
+            subsample=sampling.subsample,
+            columns_per_tree=sampling.columns,
+            group_words=_words(constraints, d),
+            reduce=Reduce() if reduce is None else reduce,
+            symmetric=shape.symmetric,
+            leaves=shape.most_leaves(n),
+            depth=shape.max_depth,
+            most_nodes=most,
+            # threads that have no tree of their own share the columns of another
+            threads=max(1, parallel.threads() // self._threads),
+            **{name: _address(name, given, kind) for name, (given, kind) in arrays.items()},
         )
-        one, two = nodes, nodes + 1
-        nodes, used = nodes + 2, used + 1
-        first[one], last[one], first[two], last[two] = a, a + low, a + low, b
-        sums[one] = plan[node, 3:]
-        sums[two] = sums[node] - sums[one]
-        level[one] = level[two] = level[node] + 1
-        for child in (one, two):
-            value[child] = -sums[child, 0] / (sums[child, 1] + l2)
-        if used == leaves or level[one] >= depth:
-            continue
-        # the larger child's histogram is the parent's less the smaller one's
-        small, large = (one, two) if low <= b - a - low else (two, one)
-        slot[large], slot[small] = slot[node], used - 1
-        part = slice(first[small], last[small])
-        _fill(hists[slot[small]], codes, order[part], gradient[part], hessian[part], columns, starts)
-        hists[slot[large]] -= hists[slot[small]]
-        for child in (one, two):
-            _best_cut(hists[slot[child]], columns, starts, sums[child], least_hessian, l2, plan[child])
-    leaf[:] = -1
-    for end in range(nodes):
-        if left[end] == 0:
-            for i in range(first[end], last[end]):
-                leaf[order[i]] = end
-    _fall(codes, feature, cut, left, leaf)
-    return feature[:nodes], cut[:nodes], left[:nodes], value[:nodes]
+        self._grow(scratch)
+
+    def _grow(self, scratch: Scratch) -> None:
+        kernels, round_ = _kernels(), ctypes.byref(self._round)
+        size = kernels.scratch(round_)
+
+        def work() -> None:
+            memory = scratch.take(size)
+            kernels.grow(round_, memory)
+            scratch.give_back(memory)
+
+        with parallel.workers(self._threads) as run:
+            run([work] * self._threads)
+
+    def scale(self, bound: NDArray[np.float64], free: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Turn leaf values into units of the bound; an atom is one member's trees.
+
+        Parameters
+        ----------
+        bound : array of shape (k,)
+        free : bool
+            Only the direction of an atom counts: its leaves are scaled until the farthest reaches the bound.
+
+        Returns
+        -------
+        outputs : array of shape (M, N, k)
+            Of the scaled atoms.
+        length : array of shape (M,)
+            What leaf values were divided by, beside the bound.
+        """
+        members, k, rows = self.leaf.shape
+        outputs, length = np.empty((members, rows, k)), np.empty(members)
+        task = partial(_kernels().scale, ctypes.byref(self._round), bound, free, length, outputs)
+        with parallel.workers(min(self._threads, members)) as run:
+            run([partial(task, m) for m in range(members)])
+        return outputs, length
+
+    def nodes(self) -> Grown:
+        """The nodes of all trees, one after another: feature, cut, left, value."""
+        used = np.arange(self._most) < self.size[..., None]
+        return self._feature[used], self._cut[used], self._left[used], self._value[used]
 
 
-@_fast
-def _best_level(hists, count, columns, starts, sums, least, l2, score):
-    """The one cut for all nodes of a level that lowers the quadratic model most: place among the columns, code."""
-    best, where, at = 0.0, -1, 0
-    for c in range(len(columns)):
-        width = starts[c + 1] - starts[c] - 1
-        score[:width] = 0.0
-        for node in range(count):
-            G, H = sums[node, 0], sums[node, 1]
-            if 2 * least > H:
-                continue
-            whole, left, hessian = G * G / (H + l2), 0.0, 0.0
-            for b in range(width):
-                left += hists[node, starts[c] + b, 0]
-                hessian += hists[node, starts[c] + b, 1]
-                if hessian < least:
-                    continue
-                rest = H - hessian
-                if rest < least:
-                    break
-                right = G - left
-                score[b] += left * left / (hessian + l2) + right * right / (rest + l2) - whole
-        for b in range(width):
-            # sums round: of cuts as good as each other the first is taken
-            if score[b] > best * (1 + 1e-9):
-                best, where, at = score[b], c, b
-    return where, at
+def _words(constraints: Constraints, columns: int) -> int:
+    """How many words hold the sets of a column; 0 where there are no sets."""
+    if constraints.groups is None:
+        return 0
+    if constraints.groups.ndim != 2 or len(constraints.groups) != columns:
+        raise ValueError(f"groups must have shape ({columns}, words), got {constraints.groups.shape}")
+    return int(constraints.groups.shape[1])
 
 
-@interruptible
-@_fast
-def grow_level(codes, rows, D, H, output, columns, widths, least, l2, leaf, depth):
-    """A symmetric tree: one cut for all nodes of a level.
+def _address(name: str, given: NDArray[Any] | None, kind: Any) -> int | None:
+    if given is None:
+        return None
+    if given.dtype != kind or not given.flags.c_contiguous:
+        raise TypeError(f"{name} must be a contiguous array of {np.dtype(kind)}, got {given.dtype}")
+    return int(given.ctypes.data)
 
-    Parameters, and what is returned, are those of :func:`grow`, but for the number of leaves, two to the ``depth``.
-    """
-    n, most = len(rows), 1 << depth
-    starts = np.zeros(len(columns) + 1, np.int64)
-    for c in range(len(columns)):
-        starts[c + 1] = starts[c] + widths[columns[c]]
-    hists, score = np.empty((most // 2, starts[-1], 2)), np.empty(256)
-    order, gradient, hessian = _gathered(rows, D, H, output)
-    spare, spare_gradient, spare_hessian = np.empty_like(order), np.empty(n), np.empty(n)
-    first, sums, halves = np.zeros(most + 1, np.int64), np.zeros((most, 2)), np.zeros((most, 2))
-    bounds = np.zeros(most + 1, np.int64)
-    feature, cut, left = (
-        np.zeros(2 * most - 1, np.int32),
-        np.zeros(2 * most - 1, np.int32),
-        np.zeros(2 * most - 1, np.int32),
+
+@dataclass(frozen=True)
+class _Kernels:
+    scratch: Callable[..., int]
+    grow: Callable[..., None]
+    scale: Callable[..., None]
+
+
+@cache
+def _kernels() -> _Kernels:
+    f64, round_ = array(np.float64), ctypes.POINTER(_Round)
+    return _Kernels(
+        kernel("grow_scratch", round_, result=INT),
+        kernel("grow_trees", round_, array(np.uint8), result=ctypes.c_void_p),
+        kernel("scale_trees", round_, f64, INT, f64, f64, INT, result=ctypes.c_void_p),
     )
-    value = np.zeros(2 * most - 1)
-    sums[0, 0], sums[0, 1], first[1] = gradient.sum(), hessian.sum(), n
-    l2 *= sums[0, 1]
-    least_hessian, count, node = _SHORT * least * sums[0, 1], 1, 0
-    _fill(hists[0], codes, order, gradient, hessian, columns, starts)
-    while count < most:
-        c, at = _best_level(hists, count, columns, starts, sums, least_hessian, l2, score)
-        if c < 0:
-            break
-        column, last = codes[columns[c]], 2 * count == most
-        for own in range(count):
-            here = slice(first[own], first[own + 1])
-            low = _part(column, at, order[here], gradient[here], hessian[here], spare, spare_gradient, spare_hessian)
-            bounds[2 * own], bounds[2 * own + 1] = first[own], first[own] + low
-            halves[2 * own] = 0.0
-            for b in range(starts[c], starts[c] + at + 1):
-                halves[2 * own] += hists[own, b]
-            halves[2 * own + 1] = sums[own] - halves[2 * own]
-            feature[node + own], cut[node + own], left[node + own] = columns[c], at, node + count + 2 * own
-        bounds[2 * count] = n
-        # from the last leaf on, so that no histogram is overwritten before it is used
-        for own in range(count - 1, -1, -1):
-            if last:
-                break
-            one, two = 2 * own, 2 * own + 1
-            small = one if bounds[one + 1] - bounds[one] <= bounds[two + 1] - bounds[two] else two
-            large, part = one + two - small, slice(bounds[small], bounds[small + 1])
-            kept = hists[own].copy()
-            _fill(hists[small], codes, order[part], gradient[part], hessian[part], columns, starts)
-            hists[large] = kept - hists[small]
-        node, count = node + count, 2 * count
-        first[: count + 1], sums[:count] = bounds[: count + 1], halves[:count]
-    loudest, leaf[:] = 0.0, -1
-    for end in range(count):
-        value[node + end] = -sums[end, 0] / (sums[end, 1] + l2) if first[end + 1] > first[end] else 0.0
-        if sums[end, 1] >= least_hessian:
-            loudest = max(loudest, abs(value[node + end]))
-        for i in range(first[end], first[end + 1]):
-            leaf[order[i]] = node + end
-    # a split is made in all nodes: leaves with too few rows are clipped to the range of the others
-    value[:] = np.minimum(np.maximum(value, -loudest), loudest)
-    nodes = node + count
-    _fall(codes, feature, cut, left, leaf)
-    return feature[:nodes], cut[:nodes], left[:nodes], value[:nodes]

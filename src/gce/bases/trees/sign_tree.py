@@ -16,7 +16,9 @@ from gce.bases.objectives import Objective
 from gce.bases.regressor import best_step
 from gce.bases.trees import Bins, TreeArrays
 from gce.bases.trees.binned import BinnedBasis
-from gce.bases.trees.tree import Grown, TreeAtoms
+from gce.bases.trees.grower import Grown
+from gce.bases.trees.grower_sign import grow_by_sign
+from gce.bases.trees.tree import TreeAtoms
 from gce.preprocessing.sparse import Inputs
 
 
@@ -86,10 +88,7 @@ class SignTree(BinnedBasis):
         min_samples_leaf: float,
     ) -> Grown:
         """One tree: feature, threshold, left, value."""
-        from gce.bases.trees.grower_sign import grow_by_sign
-
-        every = np.arange(len(codes))
         feature, cut, left, value = grow_by_sign(
-            codes, rows, D, H, self.max_leaf_nodes, every, bins.widths, self.max_depth, min_samples_leaf
+            codes, rows, D, H, self.max_leaf_nodes, bins.widths, self.max_depth, min_samples_leaf
         )
         return feature, bins.thresholds(feature, cut, left > 0), left, value[:, None]

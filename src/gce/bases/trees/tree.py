@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from importlib import import_module
-from types import ModuleType
-from typing import Any, ClassVar, Self
+from copy import copy
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gce._utils import parallel
 from gce._utils.codecs import Parts
 from gce._utils.params import Rules, check_parameters, count
 from gce._utils.params import within as between
 from gce._utils.random import RoundStreams
-from gce.bases.base import FitDefaults, Proposal
-from gce.bases.context import FitContext
-from gce.bases.objectives import Model, Objective
-from gce.bases.trees import Bins, TreeArrays
+from gce.bases.base import Proposal
+from gce.bases.context import FitContext, FitDefaults
+from gce.bases.objectives import Objective
+from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis
+from gce.bases.trees.grower import Constraints, GrownTrees, Sampling, Scratch, Shape, TreeData
 from gce.preprocessing.sparse import Inputs
-
-Grown = tuple[NDArray[Any], ...]
 
 #: Hashes of rows, where all rows are trained on and none are needed.
 _UNNAMED = np.empty(0, np.uint64)
 #: Maximum depth of a symmetric tree, whose memory is allocated for all leaves at the start.
 _MOST_LEVELS = 16
-
-
-def grower() -> ModuleType:
-    """The compiled growers, imported on first use: numba takes a moment to load."""
-    return import_module("gce.bases.trees.grower")
 
 
 class Tree(BinnedBasis):
@@ -77,6 +68,8 @@ class Tree(BinnedBasis):
     True
     """
 
+    fits_quadratics = True
+
     parameter_rules: ClassVar[Rules] = {
         "l2_regularization": between(0, np.inf, "[)"),
         "max_features": between(0, 1, "(]"),
@@ -114,60 +107,57 @@ class Tree(BinnedBasis):
             learning_rate=self.learning_rate,
         )
 
+    #: Columns in which trees are increasing (1), decreasing (-1) or anything (0); None: all are anything.
+    _signs: NDArray[np.int64] | None = None
+
+    def monotone(self, signs: Tensor) -> Self:
+        other = copy(self)
+        other._signs = signs.cpu().numpy().astype(np.int64)
+        return other
+
+    #: The sets of columns that may interact, as bits of words ``(d, W)``; None: all may.
+    _groups: NDArray[np.uint64] | None = None
+
+    def restrict_interactions(self, groups: NDArray[np.uint64]) -> Self:
+        other = copy(self)
+        other._groups = np.ascontiguousarray(groups, np.uint64)
+        return other
+
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
-        model, binned = objective.model, self.binned(X, context)
-        names = binned.names if self.subsample < 1 else _UNNAMED
+        model, binned, device = objective.model, self.binned(X, context), objective.bound.device
+        d = len(binned.bins.widths)
         gradient, hessian = (np.ascontiguousarray(t.cpu().numpy()) for t in (model.gradient, model.hessian))
-        leaf = np.empty((len(gradient), gradient.shape[2], binned.codes.shape[1]), np.int32)
-        jobs = []
-        for m, unit in enumerate((model.unit / self.subsample).tolist()):
-            key, columns = self._drawn(len(binned.codes), gradient.shape[2], rng, m)
-            rows = grower().chosen(hessian[m], names, key, self.subsample)
-            # rows are counted by their share of H, and a row without a gradient has the average Hessian
-            given = binned.codes, rows, gradient[m], hessian[m]
-            limits = binned.bins.widths, self.min_samples_leaf * unit, self.l2_regularization * unit
-            jobs += [partial(self._grow, *given, j, own, *limits, leaf[m, j]) for j, own in enumerate(columns)]
-        worth = 1 + gradient.size * len(binned.codes) // grower().WORTH_A_THREAD
-        with parallel.workers(min(parallel.threads(), len(jobs), worth)) as run:
-            return self._atoms(objective, model, binned.bins, run(jobs), leaf)
-
-    def _drawn(self, d: int, outputs: int, rng: RoundStreams, m: int) -> tuple[np.uint64, list[NDArray[np.int64]]]:
-        """The key of the row subsample, and the columns that the tree of each output may split."""
-        count = min(d, max(1, round(self.max_features * d)))
-        if count == d and self.subsample == 1:
-            return np.uint64(0), [np.arange(d)] * outputs
-        drawn = torch.randint(2**62, (1 + outputs * d,), generator=rng.members[m]).numpy()
-        lowest = np.argsort(drawn[1:].reshape(outputs, d), axis=1)[:, :count]
-        return np.uint64(drawn[0]), list(np.sort(lowest, 1))
-
-    def _grow(self, *what: Any) -> Grown:
-        """One tree: feature, cut, left, value."""
-        return grower().grow(*what, self.max_leaf_nodes, self.max_depth)
-
-    def _atoms(
-        self, objective: Objective, model: Model, bins: Bins, trees: list[Grown], leaf: NDArray[np.int32]
-    ) -> Proposal:
-        """One atom of ``k`` trees per member, in units of the bound, with its outputs."""
-        members, k, rows = leaf.shape
-        bound, sizes = objective.bound.cpu().numpy(), np.array([len(tree[0]) for tree in trees])
-        feature, cut, left, value = map(np.concatenate, zip(*trees, strict=True))
-        # a leaf whose rows have neither a gradient nor a Hessian (0 / 0) is 0
-        np.nan_to_num(value, copy=False)
-        value /= np.repeat(np.tile(bound, members), sizes)
-        ends, length = np.cumsum(sizes), np.ones(members)
-        if model.free:
-            # one step serves all outputs of an atom: the farthest leaf of all reaches its bound
-            farthest = np.maximum.reduceat(np.abs(value), (ends - sizes)[::k])
-            length = np.where(farthest > 0, farthest, 1.0)
-        value = np.clip(value / np.repeat(length, sizes.reshape(members, k).sum(1)), -1, 1)
-        outputs = np.empty((members, rows, k))
-        for i, own in enumerate(np.split(value, ends[:-1])):
-            np.take(bound[i % k] * own, leaf[i // k, i % k], out=outputs[i // k, :, i % k], mode="clip")
-        parts = sizes, feature, bins.thresholds(feature, cut, left > 0), left, value[:, None]
-        device = objective.bound.device
+        # rows are counted by their share of H, and a row without a gradient has the average Hessian
+        unit = model.unit.cpu().numpy() / self.subsample
+        grown = GrownTrees(
+            TreeData(
+                binned.codes,
+                binned.bins.widths,
+                gradient,
+                hessian,
+                self.min_samples_leaf * unit,
+                self.l2_regularization * unit,
+            ),
+            self._shape,
+            Sampling(
+                rng.member_keys(),
+                binned.names if self.subsample < 1 else _UNNAMED,
+                self.subsample,
+                min(d, max(1, round(self.max_features * d))),
+            ),
+            Constraints(self._signs, self._groups),
+            context.cached((), "scratch of trees", Scratch),
+        )
+        outputs, length = grown.scale(objective.bound.cpu().numpy(), model.free)
+        feature, cut, left, value = grown.nodes()
+        parts = grown.size.reshape(-1), feature, binned.bins.thresholds(feature, cut, left > 0), left, value[:, None]
         atoms = TreeAtoms(TreeArrays(*map(torch.from_numpy, parts)), objective.bound.cpu()).to(device)
         step_length = torch.from_numpy(length).to(device) if model.free else None
         return Proposal(atoms, torch.from_numpy(outputs).to(device), step_length)
+
+    @property
+    def _shape(self) -> Shape:
+        return Shape(self.max_leaf_nodes, self.max_depth, symmetric=False)
 
 
 class SymmetricTree(Tree):
@@ -212,8 +202,9 @@ class SymmetricTree(Tree):
         """Two to the power of ``max_depth``."""
         return 2**self.max_depth
 
-    def _grow(self, *what: Any) -> Grown:
-        return grower().grow_level(*what, self.max_depth)
+    @property
+    def _shape(self) -> Shape:
+        return Shape(self.max_leaf_nodes, self.max_depth, symmetric=True)
 
 
 class TreeAtoms(TreeAtomsBase):
@@ -276,9 +267,12 @@ class TreeAtoms(TreeAtomsBase):
         return outs.view(len(self), len(self.bound), len(X)).transpose(1, 2)
 
     def mix(self, X: Inputs, weights: Tensor) -> Tensor:
-        k = len(self.bound)
-        each = (weights * self.bound).expand(len(self), k).reshape(-1, 1)
-        return sum_leaves(self.trees, X, each, torch.arange(len(each)) % k, k)[..., 0].T
+        k = self.bound.shape[0]
+        # an ensemble gives the same weights again and again
+        if self._mixed is None or self._mixed[0] is not weights:
+            each = (weights * self.bound).expand(len(self), k).reshape(-1, 1)
+            self._mixed = weights, each, torch.arange(len(each)) % k
+        return sum_leaves(self.trees, X, *self._mixed[1:], k)[..., 0].T
 
     def select(self, index: Tensor) -> Self:
         k = len(self.bound)

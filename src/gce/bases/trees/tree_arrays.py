@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import partial
-from itertools import pairwise
-from types import ModuleType
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gce._utils import parallel
-from gce._utils.codecs import Parts
-from gce.bases.trees.bin_thresholds import LEAVES, ThresholdBins
+from gce._utils.codecs import Parts, narrowed
+from gce.bases.trees.predictor import PreparedTrees, restored_nodes
 
 #: Places of rows in trees that tensor operations keep at once.
 _PLACES_AT_ONCE = 1 << 23
@@ -74,39 +71,53 @@ class TreeArrays:
         return self.value.shape[1]
 
     def stored(self) -> Parts:
-        """The content of a file: splits of inner nodes and values of leaves."""
+        """The content of a file: splits of inner nodes and values of leaves, in as few bytes as hold them.
+
+        Trees share thresholds, which are few where columns are binned: these are stored once, and counted.
+        """
         inner = self.left > 0
-        cuts = {name: getattr(self, name)[inner] for name in ("feature", "threshold", "left")}
-        return Parts({}, {"size": self.size, "inner": inner.byte(), **cuts, "value": self.value[~inner]})
+        table, cut = self.threshold[inner].unique(return_inverse=True)
+        tensors = {
+            "size": narrowed(self.size),
+            "splits": torch.from_numpy(np.packbits(inner.cpu().numpy())),
+            "feature": narrowed(self.feature[inner]),
+            "left": narrowed(self.left[inner]),
+            "value": self.value[~inner],
+        }
+        cut = narrowed(cut)
+        if table.nbytes + cut.nbytes < self.threshold[inner].nbytes:
+            return Parts({}, {**tensors, "table": table, "cut": cut})
+        return Parts({}, {**tensors, "threshold": self.threshold[inner]})
 
     @classmethod
     def restored(cls, parts: Parts, inputs: int, outputs: int, dtype: torch.dtype) -> Self:
         """Read trees with a number of inputs and values per leaf from a file; a ValueError where it holds no trees."""
-        size, inner = parts.tensor("size", None, dtype=torch.int64), parts.mask("inner", None)
+        size, inner = parts.whole("size", None), _inner_nodes(parts)
         nodes, cuts = len(inner), int(inner.sum())
-        if (size < 1).any() or (size > nodes).any() or int(size.sum()) != nodes:
-            raise ValueError("the sizes of the trees do not sum to the number of nodes")
-        place = {name: parts.tensor(name, cuts, dtype=torch.int32) for name in ("feature", "left")}
-        threshold, value = parts.finite("threshold", cuts), parts.finite("value", nodes - cuts, outputs, dtype=dtype)
-        if cuts and not 0 <= int(place["feature"].min()) <= int(place["feature"].max()) < inputs:
-            raise ValueError(f"a tree splits on a column that does not exist: there are {inputs}")
-        root = (size.cumsum(0) - size).repeat_interleave(size)
-        child, parent = root[inner] + place["left"], torch.arange(nodes)[inner]
-        if (child <= parent).any() or (child + 1 >= (root + size.repeat_interleave(size))[inner]).any():
-            raise ValueError("a node's children must come after it in its own tree")
-        # so that no part of a tree is met twice
-        parents = torch.bincount(torch.cat([child, child + 1]), minlength=nodes)
-        if not torch.equal(parents, (torch.arange(nodes) > root).long()):
-            raise ValueError("each node except the roots must be the child of exactly one node")
-        feature, left = (_spread(place[name], inner) for name in ("feature", "left"))
-        return cls(size, feature, _spread(threshold, inner), left, _spread(value, ~inner))
+        feature, left = (parts.whole(name, cuts).int() for name in ("feature", "left"))
+        threshold, value = _thresholds(parts, cuts), parts.finite("value", nodes - cuts, outputs, dtype=dtype)
+        places = restored_nodes(size.numpy(), inner.numpy(), feature.numpy(), threshold.numpy(), left.numpy(), inputs)
+        leaves = value.new_zeros(nodes, outputs)
+        leaves.numpy()[~inner.numpy()] = value.numpy()
+        feature, threshold, left = map(torch.from_numpy, places)
+        return cls(size, feature, threshold, left, leaves)
 
     def select(self, index: Tensor) -> Self:
         """The trees at the given positions."""
-        size, first = self.size[index], self.first[index]
-        start = size.cumsum(0) - size
-        nodes = torch.arange(int(size.sum()), device=size.device) + (first - start).repeat_interleave(size)
-        return type(self)(size, self.feature[nodes], self.threshold[nodes], self.left[nodes], self.value[nodes])
+        sizes, chosen = self.size.cpu().numpy(), index.cpu().numpy()
+        ends = np.cumsum(sizes)
+        if len(chosen) and (np.diff(chosen) == 1).all():
+            if len(chosen) == len(self):
+                return self
+            nodes: slice | Tensor = slice(int(ends[chosen[0]] - sizes[chosen[0]]), int(ends[chosen[-1]]))
+        else:
+            # not by torch, whose threads take longer to wake up than this takes
+            size = sizes[chosen]
+            places = np.arange(size.sum()) + np.repeat((ends - sizes)[chosen] - (np.cumsum(size) - size), size)
+            nodes = torch.from_numpy(places).to(self.size.device)
+        parts = (getattr(self, name)[nodes] for name in ("feature", "threshold", "left", "value"))
+        # memory of their own: slices would be pickled with all of it
+        return type(self)(self.size[index], *(p.clone() if isinstance(nodes, slice) else p for p in parts))
 
     @classmethod
     def cat(cls, parts: Sequence[Self]) -> Self:
@@ -127,31 +138,20 @@ class TreeArrays:
             The sum that each tree belongs to.
         count : int
         """
-        kernels = predictor_kernels() if X.device.type == "cpu" else None
-        if kernels is None:
+        if X.device.type != "cpu":
             return self._summed_by_tensors(X, weights, into.tolist(), count)
-        out = torch.zeros(count, len(X), self.outputs, dtype=torch.float64)
-        trees = self._prepared(kernels)
-        threads = max(1, min(parallel.threads(), len(X) * len(self) // kernels.WORTH_A_THREAD))
-        tiles = -(-len(X) // kernels.TILE)
-        ends = [min(len(X), kernels.TILE * (tiles * i // threads)) for i in range(threads + 1)]
-        # a leaf that is a root looks at the first column too, to no effect
-        rows = (X.detach() if X.shape[1] else X.new_zeros(len(X), 1)).double().contiguous().numpy()
-        known = rows, *trees, weights.double().contiguous().numpy(), into.numpy(), out.numpy()
-        with parallel.workers(threads) as run:
-            run([partial(kernels.fall, *known, *part) for part in pairwise(ends)])
-        return out
+        rows = X.detach().double().contiguous().numpy()
+        found = self._prepared.summed(rows, weights.double().contiguous().numpy(), into.numpy(), count)
+        return torch.from_numpy(found)
 
-    def _prepared(self, kernels: ModuleType) -> tuple[tuple[NDArray[Any], ...], ...]:
-        """Arrays for the compiled loops, computed once: nodes, bins of thresholds, masks of leaves."""
-        if "_known" not in vars(self):
-            size, first, left, value = (part.numpy() for part in (self.size, self.first, self.left, self.value))
-            feature, threshold = self.feature.numpy(), self.threshold.numpy()
-            bins = ThresholdBins.of(size, feature, threshold, left)
-            sieve = kernels.sieve(size, first, bins.column_index, bins.code, left, value, LEAVES)
-            vars(self)["_known"] = (first, feature, threshold, left, value), bins.arrays(), sieve
-        known: tuple[tuple[NDArray[Any], ...], ...] = vars(self)["_known"]
-        return known
+    @cached_property
+    def _prepared(self) -> PreparedTrees:
+        """What kernels need to know, found out once."""
+        return PreparedTrees(*(getattr(self, field.name).contiguous().numpy() for field in fields(self)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what kernels need is found out again
+        return self.tensors()
 
     def _summed_by_tensors(self, X: Tensor, weights: Tensor, into: list[int], count: int) -> Tensor:
         """The same with tensor operations, level by level, for some trees and all rows at a time."""
@@ -170,13 +170,23 @@ class TreeArrays:
         return out
 
 
-def predictor_kernels() -> ModuleType | None:
-    """The compiled loops that drop rows through trees, or None without numba."""
-    return parallel.compiled_module("gce.bases.trees.predictor")
+def _inner_nodes(parts: Parts) -> Tensor:
+    """Mask ``(nodes,)`` of the inner nodes: a bit each, or a byte before format 4."""
+    if "inner" in parts.tensors:
+        return parts.mask("inner", None)
+    bits = np.unpackbits(parts.tensor("splits", None, dtype=torch.uint8).numpy())
+    # the sizes are checked against what is left
+    nodes = int(parts.whole("size", None).clamp(0, len(bits)).sum())
+    if not len(bits) - 8 < nodes <= len(bits) or bits[nodes:].any():
+        raise ValueError("the sizes of the trees do not sum to the number of nodes")
+    return torch.from_numpy(bits[:nodes]).bool()
 
 
-def _spread(column: Tensor, where: Tensor) -> Tensor:
-    """Numbers put to some of the nodes (mask ``(nodes,)``), 0 to the others."""
-    out = column.new_zeros(len(where), *column.shape[1:])
-    out[where] = column
-    return out
+def _thresholds(parts: Parts, cuts: int) -> Tensor:
+    """The thresholds ``(cuts,)`` of the inner nodes."""
+    if "table" not in parts.tensors:
+        return parts.finite("threshold", cuts)
+    table, cut = parts.finite("table", None), parts.whole("cut", cuts)
+    if cuts and not 0 <= int(cut.min()) <= int(cut.max()) < len(table):
+        raise ValueError("a node refers to a threshold that does not exist")
+    return table[cut]

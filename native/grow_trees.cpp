@@ -1,0 +1,173 @@
+// Trees of one round: one per member and output, each grown by whichever thread is free.
+#include <atomic>
+
+#include "best_first.hpp"
+#include "symmetric.hpp"
+
+namespace {
+
+// What gce/bases/trees/grower.py fills in; arrays are in C order.
+struct Round {
+    const u8 *codes; // (blocks, N, 4)
+    i64 n_rows, n_columns;
+    const i64 *widths;   // (d,)
+    const double *D, *H; // (M, n, k), of the first n rows
+    i64 members, n_train, outputs;
+    const double *least, *l2; // (M,)
+    const u64 *names, *keys;  // (N,) hashes of rows, (M,) random numbers
+    double subsample;
+    i64 columns_per_tree;
+    const i64 *sign;
+    const u64 *group; // (d, group_words)
+    i64 group_words;
+    Reduce reduce;
+    i64 symmetric, leaves, depth, most_nodes, threads;
+    i32 *feature, *cut, *left; // (M, k, most_nodes)
+    double *value;             // (M, k, most_nodes)
+    i64 *size;                 // (M, k)
+    i32 *leaf;                 // (M, k, N)
+    i64 *next;                 // the next tree that no thread has taken
+};
+
+// Rows with a Hessian in any output, or a share of them by a hash of what they hold: equal rows are drawn together,
+// whatever other rows there are.
+i64 sample_rows(const Round &round, i64 member, u32 *rows) {
+    const double *H = round.H + member * round.n_train * round.outputs, limit = std::ldexp(round.subsample, 64);
+    for (const bool all : {round.subsample >= 1, true}) {
+        i64 count = 0;
+        for (i64 i = 0; i < round.n_train; i++) {
+            bool used = false;
+            for (i64 j = 0; j < round.outputs; j++)
+                used |= H[i * round.outputs + j] != 0;
+            if (used && !all)
+                used = static_cast<double>(splitmix64(round.names[i] ^ round.keys[member])) < limit;
+            rows[count] = static_cast<u32>(i);
+            count += used;
+        }
+        // a sample without rows is none: all rows are used
+        if (count > 0 || all)
+            return count;
+    }
+    return 0;
+}
+
+// The columns that a tree may split, ascending.
+void sample_columns(const Round &round, i64 tree, i64 *columns) {
+    const i64 d = round.n_columns;
+    u64 state = splitmix64(round.keys[tree / round.outputs]) + static_cast<u64>(tree % round.outputs);
+    i64 count = 0;
+    // each column is taken with the probability that leaves the right number of columns to be taken from the rest
+    for (i64 c = 0; c < d && count < round.columns_per_tree; c++) {
+        state = splitmix64(state);
+        if (state % static_cast<u64>(d - c) < static_cast<u64>(round.columns_per_tree - count))
+            columns[count++] = c;
+    }
+}
+
+// The exponent e for which 2^e times the largest number is at most 2^30.
+i64 exponent_for(double largest) {
+    int e = 0;
+    std::frexp(largest, &e);
+    return largest > 0 ? std::min(30 - e, 1000) : 0;
+}
+
+struct Drawn {
+    u32 *rows;
+    i64 *columns;
+};
+
+Drawn take_drawn(const Round &round, Arena &arena) {
+    return {arena.take<u32>(round.n_train), arena.take<i64>(round.n_columns)};
+}
+
+Training training(const Round &round, i64 tree, const Drawn &drawn) {
+    const i64 member = tree / round.outputs, output = tree % round.outputs;
+    const i64 n = sample_rows(round, member, drawn.rows);
+    sample_columns(round, tree, drawn.columns);
+    const double *D = round.D + member * round.n_train * round.outputs, *H = round.H + member * round.n_train * round.outputs;
+    double largest_D = 0, largest_H = 0;
+    for (i64 i = output; i < round.n_train * round.outputs; i += round.outputs) {
+        largest_D = std::max(largest_D, std::fabs(D[i]));
+        largest_H = std::max(largest_H, H[i]);
+    }
+    return {{round.codes, round.n_rows},
+            drawn.rows,
+            n,
+            D,
+            H,
+            round.outputs,
+            output,
+            drawn.columns,
+            round.columns_per_tree,
+            round.widths,
+            round.least[member],
+            round.l2[member],
+            {round.sign, round.group, round.group_words},
+            round.reduce,
+            exponent_for(largest_D),
+            exponent_for(largest_H),
+            round.threads};
+}
+
+// The memory of the widest tree that could be drawn: all rows and all columns.
+i64 scratch_size(const Round &round) {
+    Arena arena(nullptr);
+    const Drawn drawn = take_drawn(round, arena);
+    Training all{{round.codes, round.n_rows}, drawn.rows, round.n_train,   nullptr,     nullptr, 1, 0,
+                       nullptr,                     round.n_columns,             round.widths};
+    all.constraints = {round.sign, round.group, round.group_words};
+    if (round.symmetric)
+        Symmetric(arena, all, round.depth);
+    else
+        BestFirst(arena, all, round.leaves, round.depth);
+    return arena.used();
+}
+
+void grow(const Round &round, i64 at, void *scratch) {
+    Arena arena(scratch);
+    const Drawn drawn = take_drawn(round, arena);
+    const Training given = training(round, at, drawn);
+    const i64 first = at * round.most_nodes;
+    const Tree tree{round.feature + first, round.cut + first, round.left + first, round.value + first,
+                    round.leaf + at * round.n_rows};
+    round.size[at] = round.symmetric ? Symmetric(arena, given, round.depth).grow(tree)
+                                     : BestFirst(arena, given, round.leaves, round.depth).grow(tree);
+}
+
+} // namespace
+
+// Bytes of memory that a thread needs.
+GCE_EXPORT i64 gce_grow_scratch(const Round *round) { return scratch_size(*round); }
+
+// Grow trees until none is left; several threads may be here at once.
+GCE_EXPORT void gce_grow_trees(const Round *round, void *scratch) {
+    static_assert(sizeof(std::atomic<i64>) == sizeof(i64), "a counter is an integer");
+    auto *next = reinterpret_cast<std::atomic<i64> *>(round->next);
+    for (i64 at = next->fetch_add(1); at < round->members * round->outputs; at = next->fetch_add(1))
+        grow(*round, at, scratch);
+}
+
+// Trees as atoms in units of the bound, and their outputs (M, N, k). Where only its direction counts (`free`), an atom is
+// scaled until its farthest leaf reaches the bound: one step serves all of its outputs. `length` (M,) receives the scale.
+GCE_EXPORT void gce_scale_trees(const Round *round, const double *bound, i64 free, double *length, double *outputs,
+                                i64 member) {
+    const i64 k = round->outputs;
+    double farthest = 0;
+    for (i64 j = 0; j < k; j++) {
+        double *value = round->value + (member * k + j) * round->most_nodes;
+        for (i64 i = 0; i < round->size[member * k + j]; i++) {
+            value[i] /= bound[j];
+            farthest = std::max(farthest, std::fabs(value[i]));
+        }
+    }
+    length[member] = free && farthest > 0 ? farthest : 1.0;
+    double *out = outputs + member * round->n_rows * k;
+    for (i64 j = 0; j < k; j++) {
+        double *value = round->value + (member * k + j) * round->most_nodes;
+        for (i64 i = 0; i < round->size[member * k + j]; i++)
+            value[i] = std::min(std::max(value[i] / length[member], -1.0), 1.0);
+        const i32 *leaf = round->leaf + (member * k + j) * round->n_rows;
+        for (i64 i = 0; i < round->n_rows; i++)
+            out[i * k + j] = bound[j] * value[leaf[i]];
+    }
+}

@@ -1,0 +1,139 @@
+// Gradients and Hessians as integers, and their sums by column and bin.
+//
+// A gradient becomes the nearest integer to D * 2^e, with e such that the largest becomes at most 2^30: the error of a sum
+// over n rows is at most n * 2^-30 of the largest gradient, half of that on average, and sums of integers depend neither on
+// their order nor on threads, devices or shards. The same holds for Hessians. Leaf values are computed from finer integers.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "common.hpp"
+
+struct Quantised {
+    i32 gradient, hessian;
+};
+
+#if defined(__GNUC__)
+typedef i64 Sum __attribute__((vector_size(16)));
+inline Sum widened(Quantised row) { return Sum{row.gradient, row.hessian}; }
+inline i64 gradient(const Sum &sum) { return sum[0]; }
+inline i64 hessian(const Sum &sum) { return sum[1]; }
+inline bool empty(const Sum &sum) { return (sum[0] | sum[1]) == 0; }
+#else
+struct Sum {
+    i64 g, h;
+    Sum &operator+=(const Sum &other) { return g += other.g, h += other.h, *this; }
+    Sum &operator-=(const Sum &other) { return g -= other.g, h -= other.h, *this; }
+    Sum operator+(const Sum &other) const { return {g + other.g, h + other.h}; }
+    Sum operator-(const Sum &other) const { return {g - other.g, h - other.h}; }
+};
+inline Sum widened(Quantised row) { return {row.gradient, row.hessian}; }
+inline i64 gradient(const Sum &sum) { return sum.g; }
+inline i64 hessian(const Sum &sum) { return sum.h; }
+inline bool empty(const Sum &sum) { return (sum.g | sum.h) == 0; }
+#endif
+
+// Binned rows: blocks of four columns, one byte per value.
+struct Codes {
+    const u8 *bytes;
+    i64 rows;
+
+    const u32 *block(i64 column) const {
+        return reinterpret_cast<const u32 *>(bytes + (column >> 2) * 4 * rows);
+    }
+    u8 at(i64 column, i64 row) const { return bytes[(column >> 2) * 4 * rows + 4 * row + (column & 3)]; }
+    static int shift(i64 column) { return static_cast<int>(column & 3) * 8; }
+};
+
+// Which columns a tree may split, and where their bins begin in a histogram.
+struct Columns {
+    const i64 *index; // ascending
+    const i64 *start; // one more than there are columns
+    i64 count, bins;
+};
+
+template <int M>
+void add_block(const u32 *GCE_RESTRICT words, const u32 *GCE_RESTRICT order, const Quantised *GCE_RESTRICT rows, i64 n,
+               Sum *const *bins, const int *shift) {
+    Sum *own[M];
+    int by[M];
+    for (int q = 0; q < M; q++)
+        own[q] = bins[q], by[q] = shift[q];
+    for (i64 i = 0; i < n; i++) {
+        const u32 word = words[order[i]];
+        const Sum row = widened(rows[i]);
+        for (int q = 0; q < M; q++)
+            own[q][(word >> by[q]) & 255u] += row;
+    }
+}
+
+// Sums of some rows by column and bin, for columns [c, last) of a tree; `c` begins a block of four columns or is the first.
+inline void fill_columns(Sum *histogram, const Codes &codes, const u32 *order, const Quantised *rows, i64 n,
+                         const Columns &columns, i64 c, i64 last) {
+    while (c < last) {
+        const i64 block = columns.index[c] >> 2;
+        Sum *bins[4] = {};
+        int shift[4] = {}, own = 0;
+        for (; c < last && columns.index[c] >> 2 == block; c++, own++)
+            bins[own] = histogram + columns.start[c], shift[own] = Codes::shift(columns.index[c]);
+        const u32 *words = codes.block(4 * block);
+        switch (own) {
+        case 1: add_block<1>(words, order, rows, n, bins, shift); break;
+        case 2: add_block<2>(words, order, rows, n, bins, shift); break;
+        case 3: add_block<3>(words, order, rows, n, bins, shift); break;
+        default: add_block<4>(words, order, rows, n, bins, shift);
+        }
+    }
+}
+
+// Additions below which a second thread takes longer to start than it saves.
+constexpr i64 WORTH_A_THREAD = i64(1) << 20;
+
+// Sums of some rows by column and bin; threads share the columns.
+inline void fill(Sum *histogram, const Codes &codes, const u32 *order, const Quantised *rows, i64 n,
+                 const Columns &columns, i64 threads) {
+    std::memset(static_cast<void *>(histogram), 0, sizeof(Sum) * columns.bins);
+    threads = std::max<i64>(1, std::min(threads, n * columns.count / WORTH_A_THREAD));
+    const auto run = [&](i64 first, i64 last) { fill_columns(histogram, codes, order, rows, n, columns, first, last); };
+    std::vector<std::thread> others;
+    i64 first = 0;
+    for (i64 t = 1; t < threads && first < columns.count; t++) {
+        i64 last = columns.count * t / threads;
+        // a block of four columns is read by one thread
+        while (last > first && last < columns.count && columns.index[last] >> 2 == columns.index[last - 1] >> 2)
+            last++;
+        if (last > first)
+            others.emplace_back(run, first, last);
+        first = std::max(first, last);
+    }
+    run(first, columns.count);
+    for (std::thread &other : others)
+        other.join();
+}
+
+// Rows of a tree in training, those of a node side by side.
+struct Rows {
+    u32 *order, *spare_order;
+    Quantised *rows, *spare_rows;
+
+    // Rows [first, last) with those that go left first, each side in its order; where the right ones begin.
+    i64 part(const Codes &codes, i64 column, u8 cut, i64 first, i64 last) {
+        const u8 *bytes = codes.bytes + (column >> 2) * 4 * codes.rows + (column & 3);
+        i64 low = first, high = 0;
+        // both sides are written and one position moves on: a branch would be mispredicted half of the time
+        for (i64 i = first; i < last; i++) {
+            const u32 row = order[i];
+            const Quantised own = rows[i];
+            const i64 left = bytes[4 * static_cast<i64>(row)] <= cut;
+            order[low] = row, rows[low] = own;
+            spare_order[high] = row, spare_rows[high] = own;
+            low += left, high += 1 - left;
+        }
+        std::copy(spare_order, spare_order + high, order + low);
+        std::copy(spare_rows, spare_rows + high, rows + low);
+        return low;
+    }
+};

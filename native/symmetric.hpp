@@ -1,0 +1,156 @@
+// A symmetric tree, with one split for all nodes of a level.
+#pragma once
+
+#include "tree.hpp"
+
+class Symmetric {
+  public:
+    Symmetric(Arena &arena, const Training &given, i64 depth)
+        : given_(given), most_(i64(1) << depth), rows_(given.take_rows(arena)), columns_(given.take_columns(arena)),
+          nodes_(arena.take<Node>(most_)), children_(arena.take<Node>(most_)),
+          histograms_(arena.take<Sum>((most_ + 1) / 2 * columns_.bins)), kept_(arena.take<Sum>(columns_.bins)),
+          gain_(arena.take<double>(256)), alive_(arena.take<u64>(given.constraints.words)) {}
+
+    i64 grow(const Tree &tree) {
+        const Sum total = given_.quantise(rows_);
+        limits_ = given_.limits(total);
+        nodes_[0] = Node{0, given_.n, total, Interval()};
+        i64 count = 1, before = 0;
+        fill_rows(nodes_[0], histogram(0));
+        std::fill(alive_, alive_ + given_.constraints.words, ~u64(0));
+        for (; count < most_; count *= 2) {
+            const Split found = best(count);
+            if (found.column < 0)
+                break;
+            split(tree, found, count, before);
+            before += count;
+            given_.constraints.after(columns_.index[found.column], alive_, alive_);
+            std::swap(nodes_, children_);
+            if (2 * count < most_)
+                refill(count);
+        }
+        finish(tree, before, count);
+        return before + count;
+    }
+
+  private:
+    struct Node {
+        i64 first, last;
+        Sum sum;
+        Interval bounds;
+    };
+
+    Sum *histogram(i64 node) const { return histograms_ + node * columns_.bins; }
+
+    void fill_rows(const Node &node, Sum *into) {
+        fill(into, given_.codes, rows_.order + node.first, rows_.rows + node.first, node.last - node.first, columns_,
+             given_.threads);
+        given_.reduce(into, columns_.bins);
+    }
+
+    // The split with the largest sum of gains over the nodes of a level.
+    Split best(i64 count) const {
+        Split found;
+        for (i64 c = 0; c < columns_.count; c++) {
+            if (!given_.constraints.allowed(columns_.index[c], alive_))
+                continue;
+            const i64 width = columns_.start[c + 1] - columns_.start[c];
+            std::fill(gain_, gain_ + width, 0.0);
+            for (i64 node = 0; node < count; node++)
+                add_gains(nodes_[node], histogram(node) + columns_.start[c], width, columns_.index[c]);
+            for (i64 b = 0; b < width - 1; b++)
+                if (gain_[b] > found.gain * (1 + TIE))
+                    found.gain = gain_[b], found.column = c, found.bin = b;
+        }
+        return found;
+    }
+
+    // What each split of a column gains in a node. Behind an empty bin the split is the one before it.
+    void add_gains(const Node &node, const Sum *bins, i64 width, i64 column) const {
+        if (static_cast<double>(hessian(node.sum)) < 2 * limits_.least)
+            return;
+        const bool bounded = given_.constraints.sign != nullptr;
+        const double whole = whole_reduction(node.sum, limits_, node.bounds, bounded), l2 = limits_.l2;
+        const i64 sign = given_.constraints.monotone(column);
+        i64 at = 0;
+        double gain = 0;
+        each_split(bins, width, node.sum, limits_.least, [&](i64 bin, const Sum &left, const Sum &right) {
+            for (; at < bin; at++)
+                gain_[at] += gain;
+            gain = bounded ? bounded_gain(left, right, whole, l2, node.bounds, sign)
+                           : reduction(left, l2) + reduction(right, l2) - whole;
+        });
+        for (bool behind = true; at < width - 1 && behind; at++) {
+            gain_[at] += gain;
+            behind = empty(bins[at + 1]);
+        }
+    }
+
+    void split(const Tree &tree, const Split &found, i64 count, i64 before) {
+        const i64 column = columns_.index[found.column], sign = given_.constraints.monotone(column);
+        for (i64 node = 0; node < count; node++) {
+            const Node &own = nodes_[node];
+            Node &one = children_[2 * node], &two = children_[2 * node + 1];
+            Sum left = {};
+            for (i64 b = columns_.start[found.column]; b <= columns_.start[found.column] + found.bin; b++)
+                left += histogram(node)[b];
+            const i64 middle = rows_.part(given_.codes, column, static_cast<u8>(found.bin), own.first, own.last);
+            one = Node{own.first, middle, left, Interval()};
+            two = Node{middle, own.last, own.sum - left, Interval()};
+            bound_children(one.sum, two.sum, limits_.l2, own.bounds, sign, one.bounds, two.bounds);
+            tree.feature[before + node] = static_cast<i32>(column);
+            tree.cut[before + node] = static_cast<i32>(found.bin);
+            tree.left[before + node] = static_cast<i32>(before + count + 2 * node);
+            tree.value[before + node] = 0;
+        }
+    }
+
+    // Histograms of the children of `count` nodes, from the last on, so that none is overwritten before it is used.
+    void refill(i64 count) {
+        for (i64 node = count - 1; node >= 0; node--) {
+            const i64 one = 2 * node, two = one + 1;
+            const i64 small = hessian(nodes_[one].sum) <= hessian(nodes_[two].sum) ? one : two, large = one + two - small;
+            std::copy(histogram(node), histogram(node) + columns_.bins, kept_);
+            fill_rows(nodes_[small], histogram(small));
+            for (i64 b = 0; b < columns_.bins; b++)
+                histogram(large)[b] = kept_[b] - histogram(small)[b];
+        }
+    }
+
+    void finish(const Tree &tree, i64 before, i64 count) {
+        std::fill(tree.leaf, tree.leaf + given_.codes.rows, -1);
+        Sum total = {};
+        for (i64 end = 0; end < count; end++) {
+            Node &node = nodes_[end];
+            tree.feature[before + end] = tree.cut[before + end] = tree.left[before + end] = 0;
+            node.sum = given_.fine_sum(rows_.order + node.first, node.last - node.first);
+            given_.reduce(&node.sum, 1);
+            total += node.sum;
+            for (i64 i = node.first; i < node.last; i++)
+                tree.leaf[rows_.order[i]] = static_cast<i32>(before + end);
+        }
+        const Limits limits = given_.limits(total);
+        double farthest = 0;
+        for (i64 end = 0; end < count; end++) {
+            const Node &node = nodes_[end];
+            const double value = given_.scaled(node.bounds.clip(best_value(node.sum, limits.l2)));
+            tree.value[before + end] = value;
+            if (static_cast<double>(hessian(node.sum)) >= limits.least)
+                farthest = std::max(farthest, std::fabs(value));
+        }
+        // a split is made in all nodes: leaves with too few rows are clipped to the range of the others
+        for (i64 end = 0; end < count; end++)
+            tree.value[before + end] = std::min(std::max(tree.value[before + end], -farthest), farthest);
+        drop_others(given_.codes, tree);
+    }
+
+    Training given_;
+    i64 most_;
+    Rows rows_;
+    Columns columns_;
+    Node *nodes_, *children_;
+    Sum *histograms_, *kept_;
+    double *gain_;
+    u64 *alive_; // the sets of columns that the next level may interact in
+    Limits limits_ = {};
+};

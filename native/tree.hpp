@@ -1,0 +1,107 @@
+// What a tree is grown from, and the arrays that it is returned in.
+#pragma once
+
+#include "arena.hpp"
+#include "split.hpp"
+
+// Where histograms of several shards are added up; missing where there is one.
+using Reduce = void (*)(i64 *sums, i64 count);
+
+struct Tree {
+    i32 *feature, *cut, *left; // of each node; children are adjacent, left is 0 for a leaf
+    double *value;
+    i32 *leaf; // of each row
+};
+
+struct Training {
+    Codes codes;
+    const u32 *rows; // which rows are learned from
+    i64 n;
+    const double *D, *H; // (N, outputs)
+    i64 outputs, output;
+    const i64 *columns; // which columns may be split, ascending
+    i64 n_columns;
+    const i64 *widths;    // numbers of bins of all columns
+    double least = 0, l2 = 0; // as shares of the sum of all Hessians
+    Constraints constraints = {};
+    Reduce reduce_sums = nullptr;
+    i64 exponent_D = 0, exponent_H = 0; // of the powers of two that gradients and Hessians are multiplied by
+    i64 threads = 1;                    // that may fill one histogram
+
+    Rows take_rows(Arena &arena) const {
+        return {arena.take<u32>(n), arena.take<u32>(n), arena.take<Quantised>(n), arena.take<Quantised>(n)};
+    }
+
+    Columns take_columns(Arena &arena) const {
+        i64 *start = arena.take<i64>(n_columns + 1), bins = 0;
+        for (i64 c = 0; c < n_columns; c++) {
+            // memory is reckoned without knowing which columns will be drawn
+            bins += widths[columns ? columns[c] : c];
+            if (start)
+                start[c + 1] = bins;
+        }
+        if (start)
+            start[0] = 0;
+        return {columns, start, n_columns, bins};
+    }
+
+    void reduce(Sum *sums, i64 count) const {
+        if (reduce_sums)
+            reduce_sums(reinterpret_cast<i64 *>(sums), 2 * count);
+    }
+
+    // Rows in their order with their integers; the sum of all.
+    Sum quantise(Rows &into) const {
+        const double by_D = std::ldexp(1.0, static_cast<int>(exponent_D));
+        const double by_H = std::ldexp(1.0, static_cast<int>(exponent_H));
+        Sum total = {};
+        for (i64 i = 0; i < n; i++) {
+            const i64 at = rows[i] * outputs + output;
+            const Quantised own{static_cast<i32>(std::llrint(D[at] * by_D)), static_cast<i32>(std::llrint(H[at] * by_H))};
+            into.order[i] = rows[i], into.rows[i] = own;
+            total += widened(own);
+        }
+        reduce(&total, 1);
+        return total;
+    }
+
+    Limits limits(const Sum &total) const {
+        const double all = static_cast<double>(hessian(total));
+        return {SHORT * least * all, l2 * all};
+    }
+
+    // How many powers of two finer than for histograms gradients can be rounded before sums over all rows overflow.
+    int finer() const {
+        int bits = 0;
+        while ((codes.rows >> bits) > 0)
+            bits++;
+        return 32 - bits;
+    }
+
+    // The sum of some rows, rounded more finely: leaf values are exact to about n * 2^-62 of the largest gradient.
+    Sum fine_sum(const u32 *order, i64 count) const {
+        const double by_D = std::ldexp(1.0, static_cast<int>(exponent_D) + finer());
+        const double by_H = std::ldexp(1.0, static_cast<int>(exponent_H) + finer());
+        i64 sum_D = 0, sum_H = 0;
+        for (i64 i = 0; i < count; i++) {
+            const i64 at = order[i] * outputs + output;
+            sum_D += std::llrint(D[at] * by_D), sum_H += std::llrint(H[at] * by_H);
+        }
+        return Sum{sum_D, sum_H};
+    }
+
+    // A value in the units of the integers in those of gradients and Hessians.
+    double scaled(double value) const { return std::ldexp(value, static_cast<int>(exponent_H - exponent_D)); }
+};
+
+// Rows without a leaf (-1) go to theirs, by codes.
+inline void drop_others(const Codes &codes, const Tree &tree) {
+    for (i64 i = 0; i < codes.rows; i++) {
+        if (tree.leaf[i] >= 0)
+            continue;
+        i32 node = 0;
+        while (tree.left[node])
+            node = tree.left[node] + (codes.at(tree.feature[node], i) > tree.cut[node]);
+        tree.leaf[i] = node;
+    }
+}

@@ -1,0 +1,49 @@
+"""The compiled kernels: one shared library per instruction set, all from the sources in native/.
+
+Everything else about the package is in pyproject.toml. The libraries have no Python interface of their own:
+``gce._utils.native`` picks the one that suits the processor and calls it by ctypes.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+HERE = Path(__file__).parent
+SOURCES = sorted(str(path.relative_to(HERE)) for path in HERE.glob("native/*.cpp"))
+HEADERS = sorted(str(path.relative_to(HERE)) for path in HERE.glob("native/*.hpp"))
+#: Flags of each instruction set; products are fused where the source says so and nowhere else, so that all give the
+#: same bits.
+GNU = ["-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
+LEVELS = {
+    "baseline": ["-march=x86-64"],
+    "avx2": ["-march=x86-64-v3"],
+    "avx512": ["-march=x86-64-v4"],
+}
+MSVC = ["/std:c++17", "/O2", "/fp:precise"]
+MSVC_LEVELS = {"baseline": [], "avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
+
+
+def extensions() -> list[Extension]:
+    windows = sys.platform == "win32"
+    common, levels = (MSVC, MSVC_LEVELS) if windows else (GNU, LEVELS)
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        levels = {"baseline": []}
+    return [
+        Extension(
+            f"gce._utils._native_{level}",
+            SOURCES,
+            depends=HEADERS,
+            define_macros=[("GCE_MODULE", f"PyInit__native_{level}"), ("Py_LIMITED_API", "0x030B0000")],
+            extra_compile_args=[*common, *flags],
+            extra_link_args=[] if windows else ["-s", "-pthread"],
+            py_limited_api=True,
+        )
+        for level, flags in levels.items()
+    ]
+
+
+setup(ext_modules=extensions(), options={"bdist_wheel": {"py_limited_api": "cp311"}})
