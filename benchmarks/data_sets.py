@@ -123,3 +123,11 @@ def synthetic(n: int, d: int, k: int, seed: int = 0) -> tuple[Array, NDArray[Any
         return X, scores[:, 0] + 0.1 * rng.standard_normal(n)
     # one spread for all scores, so that no class is rare
     return X, (scores / scores.std(0)).argmax(1)
+
+
+def made_up(n: int, regression: bool) -> tuple[Any, Any]:
+    """Thirty columns in float32, of which four count."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 30), dtype=np.float32)
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + X[:, 3] / 2 + 0.3 * rng.standard_normal(n, dtype=np.float32)
+    return X, y if regression else (y > 0).astype(int)

@@ -23,8 +23,8 @@ from typing import Any
 logger = logging.getLogger("benchmarks")
 
 CORES = os.cpu_count() or 1
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-PACKAGES = ("gce", "numpy", "scipy", "sklearn", "torch", "numba", "triton", "xgboost", "lightgbm", "catboost")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+PACKAGES = ("gce", "numpy", "scipy", "sklearn", "torch", "triton", "xgboost", "lightgbm", "catboost")
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,10 @@ class Section:
     cells: list[dict[str, Any]] = field(default_factory=list)
 
 
-def call(function: str, *, threads: int = CORES, **arguments: Any) -> dict[str, Any]:
-    """Run ``module:name`` of this folder in a fresh process with so many threads.
+def call(
+    function: str, *, threads: int = CORES, variables: dict[str, str] | None = None, **arguments: Any
+) -> dict[str, Any]:
+    """Run ``module:name`` of this folder in a fresh process with so many threads and these environment variables.
 
     Returns
     -------
@@ -65,7 +67,7 @@ def call(function: str, *, threads: int = CORES, **arguments: Any) -> dict[str, 
     """
     words = ", ".join(str(value) for value in arguments.values())
     logger.info("%s (%s), %d thread(s)", function, words, threads)
-    environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
+    environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads)), **(variables or {})}
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         worker = Path(__file__).with_name("worker.py")

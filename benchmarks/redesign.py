@@ -4,7 +4,7 @@
 
 ``BEFORE`` and ``AFTER`` are folders that contain the package ``gce``, such as ``src`` of two checkouts. Every
 measurement is a process of its own, and the two take turns, so that whatever else the machine does affects both. The
-first turn compiles what is not in numba's cache, and does not count.
+first turn reads files that are not in memory yet, and does not count.
 """
 
 from __future__ import annotations

@@ -1,8 +1,18 @@
-"""How fast GCE is: beside its peers, in its oracle, as problems grow, and when it predicts.
+"""How fast GCE is: beside its peers, in its oracle, as problems grow, when it predicts, and as a service.
 
     python benchmarks/speed.py [--device cpu|cuda] [--only SECTION ...] [--quick] [--folder FOLDER]
 
-Sections: peers, oracle, scaling, predict (on a GPU only the oracle unless asked). Writes speed.md and speed.json
+Sections (on a GPU only the oracle unless asked):
+
+- peers: default fits and predictions beside six other models;
+- oracle: an epoch of training networks;
+- scaling: a fit's time as problems grow;
+- predict: rows per second and the latency of one row;
+- serving: a first fit, and fits, memory, predictions, model files and loading, with ratios to CatBoost and XGBoost;
+- trees: one tree by the compiled growers, by each instruction set;
+- limits: a million rows within a limit of a minute.
+
+Writes speed.md and speed.json
 (speed_cuda, and _quick after the name where sizes are shrunk to a smoke test) after every section. A section that is
 run again replaces its old result; results of another machine or other versions are dropped. GCE_DATA_HOME may name a
 folder of data sets, see data_sets.py.
@@ -22,9 +32,12 @@ from pathlib import Path
 from typing import Any
 
 from harness import Options, Section, call, logger, markdown
+from large_rows import limits_section
 from oracle import oracle_section
 from peers import peers_section, predict_section
 from scaling import scaling_section
+from serving import serving_section
+from tree_kernels import trees_section
 
 RESULTS = Path(__file__).parent / "results"
 #: A load average above this is worth a warning.
@@ -34,6 +47,9 @@ SECTIONS: dict[str, Callable[[Options], Section]] = {
     "oracle": oracle_section,
     "scaling": scaling_section,
     "predict": predict_section,
+    "serving": serving_section,
+    "trees": trees_section,
+    "limits": limits_section,
 }
 
 

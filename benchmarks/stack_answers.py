@@ -49,7 +49,7 @@ REGRESSION = ("california",)
 FOLDS = 5
 #: The part of a task that is refitted on all training rows.
 WHOLE = FOLDS
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)

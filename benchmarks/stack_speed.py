@@ -39,7 +39,7 @@ THREADS = 2
 #: Rows and members that the conic solver is asked for, smallest first, until it takes too long.
 LADDER = ((1_000, 20), (2_000, 50), (5_000, 100), (10_000, 100), (20_000, 100), (20_000, 200), (50_000, 200))
 LADDER_TRIAL = ((200, 5), (400, 10))
-PACKAGES = ("numpy", "torch", "numba", "cvxpy", "clarabel")
+PACKAGES = ("numpy", "torch", "cvxpy", "clarabel")
 
 
 def log_mixture(true: Array) -> tuple[Risk, Outputs]:

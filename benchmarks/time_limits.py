@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from accuracy_models import warm_up
 from accuracy_sets import cut
+from data_sets import made_up
 from harness import CORES, processor
 
 import gce
@@ -80,14 +81,6 @@ def of_set(name: str, limit: float | None) -> dict[str, Any]:
     found = fitted(model, rows.X_train, rows.y_train, time.perf_counter)
     error = off_by(model, rows.X_test, rows.y_test, rows.regression)
     return {"set": name, "limit": limit, "clock": "wall", **found, "error": error}
-
-
-def made_up(n: int, regression: bool) -> tuple[Any, Any]:
-    """Thirty columns of which four count."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, 30), dtype=np.float32)
-    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + X[:, 3] / 2 + 0.3 * rng.standard_normal(n, dtype=np.float32)
-    return X, y if regression else (y > 0).astype(int)
 
 
 @contextmanager

@@ -126,9 +126,9 @@ def main() -> None:
     lines = ["# What a tree is asked for", ""]
     lines += [
         f"Means over {len(SEEDS)} splits (80 % to fit on, at most {ROWS:,} rows of it). Trees (one an output) have",
-        f"at most {SIZE['leaves']} leaves with at least {SIZE['least']} rows each; RMSE or error in percent at the",
-        "best round by a fifth of the rows that is held out. Short steps are a tenth of the best one. Derivations:",
-        "docs/trees.md.",
+        f"at most {SIZE['max_leaf_nodes']} leaves with at least {SIZE['min_samples_leaf']} rows each; RMSE or error in",
+        "percent at the best round by a fifth of the rows that is held out. Short steps are a tenth of the best one.",
+        "Derivations: docs/trees.md.",
         "",
     ]
     for atoms in TREES:
