@@ -68,7 +68,7 @@ void sample_columns(const Round &round, i64 tree, i64 *columns) {
 i64 exponent_for(double largest) {
     int e = 0;
     std::frexp(largest, &e);
-    return largest > 0 ? std::min(30 - e, 1000) : 0;
+    return largest > 0 ? 30 - e : 0;
 }
 
 struct Drawn {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -105,8 +106,14 @@ inline void fill(Sum *histogram, const Codes &codes, const u32 *order, const Qua
         // a block of four columns is read by one thread
         while (last > first && last < columns.count && columns.index[last] >> 2 == columns.index[last - 1] >> 2)
             last++;
-        if (last > first)
-            others.emplace_back(run, first, last);
+        if (last > first) {
+            try {
+                others.emplace_back(run, first, last);
+            } catch (const std::system_error &) {
+                // the system has no thread left: no exception may leave the library
+                run(first, last);
+            }
+        }
         first = std::max(first, last);
     }
     run(first, columns.count);

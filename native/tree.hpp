@@ -13,6 +13,17 @@ struct Tree {
     i32 *leaf; // of each row
 };
 
+// Numbers times a power of two, as integers; in two steps, because 2^1024 is infinite.
+class Rounded {
+  public:
+    explicit Rounded(i64 exponent)
+        : one_(std::ldexp(1.0, static_cast<int>(exponent / 2))), two_(std::ldexp(1.0, static_cast<int>(exponent - exponent / 2))) {}
+    i64 operator()(double number) const { return std::llrint(number * one_ * two_); }
+
+  private:
+    double one_, two_;
+};
+
 struct Training {
     Codes codes;
     const u32 *rows; // which rows are learned from
@@ -52,12 +63,11 @@ struct Training {
 
     // Rows in their order with their integers; the sum of all.
     Sum quantise(Rows &into) const {
-        const double by_D = std::ldexp(1.0, static_cast<int>(exponent_D));
-        const double by_H = std::ldexp(1.0, static_cast<int>(exponent_H));
+        const Rounded by_D(exponent_D), by_H(exponent_H);
         Sum total = {};
         for (i64 i = 0; i < n; i++) {
             const i64 at = rows[i] * outputs + output;
-            const Quantised own{static_cast<i32>(std::llrint(D[at] * by_D)), static_cast<i32>(std::llrint(H[at] * by_H))};
+            const Quantised own{static_cast<i32>(by_D(D[at])), static_cast<i32>(by_H(H[at]))};
             into.order[i] = rows[i], into.rows[i] = own;
             total += widened(own);
         }
@@ -80,12 +90,11 @@ struct Training {
 
     // The sum of some rows, rounded more finely: leaf values are exact to about n * 2^-62 of the largest gradient.
     Sum fine_sum(const u32 *order, i64 count) const {
-        const double by_D = std::ldexp(1.0, static_cast<int>(exponent_D) + finer());
-        const double by_H = std::ldexp(1.0, static_cast<int>(exponent_H) + finer());
+        const Rounded by_D(exponent_D + finer()), by_H(exponent_H + finer());
         i64 sum_D = 0, sum_H = 0;
         for (i64 i = 0; i < count; i++) {
             const i64 at = order[i] * outputs + output;
-            sum_D += std::llrint(D[at] * by_D), sum_H += std::llrint(H[at] * by_H);
+            sum_D += by_D(D[at]), sum_H += by_H(H[at]);
         }
         return Sum{sum_D, sum_H};
     }

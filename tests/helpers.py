@@ -103,3 +103,9 @@ def one_weight_per_family(monkeypatch):
     """Families are weighted as they were before rounds had weights of their own, and none is left out."""
     monkeypatch.setattr(round_weights, "_ENOUGH", 2**62)
     monkeypatch.setattr(family_weights, "_FEWER_FAMILIES", -1.0)
+
+
+def codes_by_column(binned):
+    """The codes of binned rows column by column, ``(d, N)``."""
+    every = binned.codes.transpose(0, 2, 1).reshape(4 * len(binned.codes), len(binned.X))
+    return every[: len(binned.bins.widths)]

@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from gce.bases.trees.binned import BinnedRows
 from gce.bases.trees.binning import distinct
+from helpers import codes_by_column
 
 NUMBERS = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, np.nextafter(1.0, 2.0), 5e-324, -1e300]),
@@ -33,13 +34,13 @@ def test_codes_count_the_edges_below_a_value(seed, n, d, bins, single):
     X = torch.from_numpy(X.astype(np.float32) if single else X)
     binned = BinnedRows.of(X, bins)
     assert binned.codes.shape == (-(-d // 4), n, 4)
-    assert binned.columns.shape == (d, n)
+    assert codes_by_column(binned).shape == (d, n)
     for c, edges in enumerate(binned.bins.edges):
         own = X[:, c].double().numpy()
         values = np.unique(own)
         assert len(edges) == min(bins, len(values)) - 1
         assert np.array_equal(binned.codes[c // 4, :, c % 4], np.searchsorted(edges, own))
-        assert np.array_equal(binned.columns[c], np.searchsorted(edges, own))
+        assert np.array_equal(codes_by_column(binned)[c], np.searchsorted(edges, own))
         # every edge parts two neighbours
         assert len(np.unique(np.searchsorted(values, edges, side="right"))) == len(edges)
     assert not binned.codes.transpose(0, 2, 1).reshape(-1, n)[d:].any()

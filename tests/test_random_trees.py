@@ -15,6 +15,7 @@ from gce.bases.trees.binned import BinnedRows
 from gce.bases.trees.grower_random import WeightedTargets, scatter
 from gce.bases.trees.grower_sign import grow_by_sign
 from gce.bases.trees.integers import DIGITS, integer_weights
+from helpers import codes_by_column
 
 KINDS = ["number", "two", "numbers", "classes"]
 MASK = 2**64 - 1
@@ -92,7 +93,7 @@ def test_growth_equals_brute_force(seed, kind, weighted, tries, least):
     binned, weight, Y = rows_of(seed, kind, weighted=weighted)
     feature, cut, left, value = grown(binned, weight, Y, tries, least, seed)
     values = np.split(binned.bins.values, np.cumsum(binned.bins.widths)[:-1])
-    wanted = by_brute_force(binned.columns, weight, Y, tries, least, seed, values)
+    wanted = by_brute_force(codes_by_column(binned), weight, Y, tries, least, seed, values)
     assert len(left) == len(wanted)
     for node, own in enumerate(wanted):
         if left[node]:
@@ -106,7 +107,7 @@ def test_wide_tables_where_codes_stay_in_place():
     binned, weight, Y = rows_of(3, "number", n=60, d=100)
     feature, cut, left, _ = grown(binned, weight, Y, tries=2)
     values = np.split(binned.bins.values, np.cumsum(binned.bins.widths)[:-1])
-    wanted = by_brute_force(binned.columns, weight, Y, 2, 1.0, 7, values)
+    wanted = by_brute_force(codes_by_column(binned), weight, Y, 2, 1.0, 7, values)
     inner = [own for own in wanted if isinstance(own, tuple)]
     assert list(zip(feature[left > 0], cut[left > 0], left[left > 0], strict=True)) == inner
 
@@ -147,7 +148,7 @@ def test_means_are_accurate_whatever_the_scale_of_targets_and_weights(size, weig
     feature, cut, left, value = grown(binned, weight, size * Y, least=0.0)
     node = np.zeros(500, int)
     while left[node].any():
-        beyond = binned.columns[feature[node], np.arange(500)] > cut[node]
+        beyond = codes_by_column(binned)[feature[node], np.arange(500)] > cut[node]
         node = np.where(left[node] > 0, left[node] + beyond, node)
     for leaf in np.unique(node):
         rows = node == leaf

@@ -11,6 +11,7 @@ from gce import GCEClassifier, GCERegressor
 from gce._utils.random import Streams
 from gce.bases import FitContext, Forest, SymmetricTree, Tree, Zero
 from gce.bases.objectives import Joint, Linear, Quadratic
+from gce.bases.trees.grower import Constraints, GrownTrees, Sampling, Scratch, Shape, TreeData
 from gce.frank_wolfe.ensemble import ConvexEnsemble, tighten_bound
 from gce.losses.risk import Risk
 from helpers import LOSSES, outputs_of, targets
@@ -156,6 +157,24 @@ def test_boosting_equals_plain_gradient_boosting(seed, leaves, least):
         residual = y - plain
         plain += 0.1 * grown_by_brute_force(X, -residual, np.ones(15), leaves, 64, least, 1.0)
     np.testing.assert_allclose(model.predict(X), plain, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-290, 1e-100, 1e100, 1e290])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_leaves_are_means_however_small_or_large_gradients_are(symmetric, scale):
+    rng = np.random.default_rng(0)
+    codes, y = rng.integers(4, size=(1, 200, 4)).astype(np.uint8), rng.normal(size=200)
+    data = TreeData(
+        codes, np.full(4, 4), -scale * y[None, :, None], np.full((1, 200, 1), 1.0), np.full(1, 0.02), np.zeros(1)
+    )
+    sampling = Sampling(np.zeros(1, np.uint64), np.empty(0, np.uint64), 1.0, 4)
+    grown = GrownTrees(data, Shape(6, 3, symmetric), sampling, Constraints(), Scratch())
+    leaf, value = grown.leaf[0, 0], grown.nodes()[3]
+    assert len(np.unique(leaf)) > 3
+    for own in np.unique(leaf):
+        # a leaf of a symmetric tree with too few rows is clipped to the range of the others
+        if np.sum(leaf == own) >= 4:
+            assert value[own] == pytest.approx(scale * y[leaf == own].mean(), rel=1e-9, abs=1e-12 * scale)
 
 
 def awkward(draw_seed, n, constant, equal):

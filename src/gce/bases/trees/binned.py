@@ -57,12 +57,6 @@ class BinnedRows:
         return cls(X, bins, codes)
 
     @cached_property
-    def columns(self) -> NDArray[np.uint8]:
-        """The codes column by column, ``(d, N)``."""
-        every = self.codes.transpose(0, 2, 1).reshape(4 * len(self.codes), len(self.X))
-        return np.ascontiguousarray(every[: len(self.bins.widths)])
-
-    @cached_property
     def names(self) -> NDArray[np.uint64]:
         """A hash of what each row holds, ``(N,)``."""
         blocks = _rows_at_a_time(self.X) if isinstance(self.X, Tensor) else self.X.dense_blocks()
