@@ -60,6 +60,15 @@ def alone() -> Iterator[None]:
         _threads.reset(token)
 
 
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Linear algebra of numpy and scipy on the calling thread, for many small systems in sequence."""
+    # imported where it is needed: it looks for libraries that are loaded by then
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
+    return limits
+
+
 def together() -> AbstractContextManager[None]:
     """Tensor operations on all threads that compiled loops may use, also within :func:`alone`."""
     return torch_threads(threads())

@@ -274,7 +274,7 @@ def _weigh(fitted: FittedFamilies, problem: Problem, total: Array) -> WeightedFa
     found = weigh_families(fitted.begun, problem, total)
     # under a limit the end of a fit is as short as it can be
     if fitted.clock is None:
-        by_round = weigh_rounds([fit.record for fit in fitted.begun], found, problem, total)
+        by_round = weigh_rounds(fitted.begun, found, problem, total)
         if by_round is not None:
             return by_round
     return drop_families(fitted.begun, found, problem, total)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import combinations
 from operator import add
 
@@ -22,15 +22,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gce._utils import parallel
-from gce.bases.base import Atoms, Zero
-from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.frank_wolfe.simplex.quadratic import QuadraticRisk
 from gce.losses import Loss
 from gce.preprocessing.row_hashes import hash_rows
-from gce.training.calibration import HeldOutScores, evidence_rows, predict_held_out
-from gce.training.family_weights import TOLERATED, WeightedFamilies, mix_rounds, select_held_out
+from gce.training.calibration import HeldOutScores, evidence_rows
+from gce.training.family_fit import FamilyFit
+from gce.training.family_weights import TOLERATED, WeightedFamilies, select_held_out
 from gce.training.problem import Problem
-from gce.training.rounds import FamilyRecord, factors_of
+from gce.training.round_outputs import RoundOutputs
 
 Array = NDArray[np.float64]
 
@@ -40,7 +39,7 @@ _ENOUGH = 2000
 #: Held-out scores that weights are found on; of more a part is chosen by the rows' hashes.
 _MOST_SCORES = 1 << 17
 #: Numbers in a block of outputs of all rounds.
-_BLOCK = 1 << 21
+_BLOCK = 1 << 20
 #: The part of the held-out loss that doing without deep trees may cost: they take most of the time of a prediction and
 #: most bytes of a file.
 _NO_DEEP_TREES = 0.02
@@ -50,106 +49,14 @@ _ERRORS = 1.0
 _HALVES = tuple(combinations(range(4), 2))
 
 
-@dataclass(frozen=True, eq=False)
-class _Rounds:
-    """The rounds of all families that have weight in any member.
-
-    Parameters
-    ----------
-    names : list of str
-        The family of each round, ``(G,)``.
-    times : array of shape (G,)
-        Its number in the family, from 1.
-    mass : array of shape (G,)
-        Its weight in the family's ensemble, the mean over members.
-    deep : array of shape (G,)
-        Whether its atoms interpolate the rows they are trained on.
-    ensembles : dict of ConvexEnsemble
-        Each family alone.
-    shapes : dict of (int, int)
-        Members and rounds of each family.
-    """
-
-    names: list[str]
-    times: NDArray[np.intp]
-    mass: Array
-    deep: NDArray[np.bool_]
-    ensembles: dict[str, ConvexEnsemble]
-    shapes: dict[str, tuple[int, int]]
-
-    @classmethod
-    def of(cls, families: Sequence[FamilyRecord], offset: Tensor) -> _Rounds:
-        ensembles = {family.name: family.ensemble(offset) for family in families}
-        names, times, mass, deep = [], [], [], []
-        for name, own in ensembles.items():
-            born = own.origin[:, 1].cpu().numpy()
-            total = np.bincount(born, own.weights.cpu().numpy())
-            parts = [part for part in own.parts if isinstance(part, Atoms)]
-            interpolates = any(part.interpolates for part in parts)
-            for t in np.flatnonzero(total[1:] > 0) + 1:
-                names.append(name)
-                times.append(t)
-                mass.append(total[t])
-                deep.append(interpolates)
-        shapes = {family.name: (family.members, len(family.rounds)) for family in families}
-        columns = np.array(times, dtype=np.intp), np.array(mass), np.array(deep, dtype=bool)
-        return cls(names, *columns, ensembles, shapes)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def outputs(self, m: int, problem: Problem, rows: Tensor) -> Tensor:
-        """Outputs of member ``m``'s atoms on some rows, ``(1 + G, n, k)``, the zero function first."""
-        found = problem.y.new_zeros(1 + len(self), len(rows), problem.y.shape[1])
-        X, members = problem.X[rows], problem.members
-        for name, own in self.ensembles.items():
-            place, mass = self._places(name), found.new_tensor(np.append(1.0, self.mass))
-            first = 0
-            for part in own.parts:
-                assert isinstance(part, Atoms)
-                born, weights = own.origin[first : first + len(part)], own.weights[first : first + len(part)]
-                first += len(part)
-                index = (born[:, 0] == m).nonzero().flatten()
-                if isinstance(part, Zero) or not len(index):
-                    continue
-                at = place.to(index.device)[born[index, 1]]
-                share = members * weights[index] / mass[at]
-                # a member has one atom of a round at most
-                found[at] += share[:, None, None] * part.select(index)(X)
-        return found
-
-    def _places(self, name: str) -> Tensor:
-        """Of each round of a family its place among the outputs, that of the zero function for round 0."""
-        own = np.array(self.names) == name
-        found = torch.zeros(1 + int(self.times[own].max()), dtype=torch.long)
-        found[torch.from_numpy(self.times[own])] = 1 + torch.from_numpy(np.flatnonzero(own))
-        return found
-
-    def mixed(self, weights: Array) -> ConvexEnsemble:
-        """The ensemble of weights ``(1 + G,)``."""
-        return mix_rounds(self.ensembles, self.factors(weights))
-
-    def factors(self, weights: Array) -> dict[str, Tensor]:
-        """Weights ``(1 + G,)`` as factors ``(M, T)`` of the weights of each family's members.
-
-        Members of unequal weights in a round may exceed the simplex: these are scaled down to it.
-        """
-        found = {name: torch.zeros(shape, dtype=torch.float64) for name, shape in self.shapes.items()}
-        for name, t, share, mass in zip(self.names, self.times.tolist(), weights[1:], self.mass, strict=True):
-            found[name][:, t - 1] = float(share / mass)
-        taken = sum(_member_totals(own, found[name]) for name, own in self.ensembles.items())
-        assert isinstance(taken, Tensor)
-        return {name: own / taken.clamp(min=1)[:, None] for name, own in found.items()}
-
-
 def weigh_rounds(
-    families: Sequence[FamilyRecord], found: WeightedFamilies, problem: Problem, total: Array
+    fits: Sequence[FamilyFit], found: WeightedFamilies, problem: Problem, total: Array
 ) -> WeightedFamilies | None:
     """Weights of rounds that all members share, where held-out rows say that they are better than those of families.
 
     Parameters
     ----------
-    families : sequence of FamilyRecord
+    fits : sequence of FamilyFit
         Those that have rounds.
     found : WeightedFamilies
         The weights of the families.
@@ -164,27 +71,23 @@ def weigh_rounds(
     loss = problem.loss
     if not loss.has_hessian or loss.smoothed(1.0) is not None or int((problem.held_out > 0).sum()) < _ENOUGH:
         return None
-    rounds, before = _Rounds.of(families, problem.offset), select_held_out(found.pred, problem, total)
-    with parallel.alone():
-        quarters, noise = _quadratic_risks(rounds, problem, total, before)
-        candidates = _candidates(_sum(quarters), rounds, noise)
-
-    def scores(weights: Array) -> Tensor:
-        return predict_held_out(rounds.mixed(weights), problem, total).pred
-
-    for chosen, among in candidates:
-        with parallel.alone():
+    rounds, before = RoundOutputs.of(fits, problem), select_held_out(found.pred, problem, total)
+    # systems of some hundred weights are too small for several threads of BLAS, which wait for each other
+    with parallel.alone(), parallel.one_blas_thread():
+        quarters, noise = _quadratic_risks(rounds, total, before)
+        for chosen, among in _candidates(_sum(quarters), rounds, noise):
             halves = [_over(_sum([quarters[i] for i in pair]), among).solve() for pair in _HALVES]
-        others = torch.stack([scores(_spread(own, among, len(chosen))) for own in halves])
-        if _gain(loss, before, others, scores(chosen)):
-            return WeightedFamilies(
-                {name: float(chosen[1:][np.array(rounds.names) == name].sum()) for name in found.weights},
-                _sum(quarters).gap(chosen, np.flatnonzero(chosen)),
-                _predictions(rounds.mixed(chosen), problem),
-                rounds.factors(chosen),
-                rounds.mixed(chosen).origin[:, 0].bincount(minlength=problem.members).tolist(),
-                before._replace(pred=_cross_fitted(others, problem)),
-            )
+            every = np.stack([chosen, *(_spread(own, among, len(chosen)) for own in halves)])
+            scores = rounds.scores(every)
+            if _gain(loss, before, scores[1:], scores[0]):
+                return WeightedFamilies(
+                    {name: float(chosen[1:][np.array(rounds.names) == name].sum()) for name in found.weights},
+                    _sum(quarters).gap(chosen, np.flatnonzero(chosen)),
+                    rounds.predictions(chosen),
+                    rounds.factors(chosen),
+                    rounds.mixed(chosen).origin[:, 0].bincount(minlength=problem.members).tolist(),
+                    before._replace(pred=_cross_fitted(scores[1:], problem)),
+                )
     return None
 
 
@@ -197,11 +100,6 @@ def _gain(loss: Loss, before: HeldOutScores, others: Tensor, chosen: Tensor) -> 
     return mean > _ERRORS * error and bool(share @ loss.value(chosen, before.y) <= share @ present)
 
 
-def _predictions(ensemble: ConvexEnsemble, problem: Problem) -> Tensor:
-    """Predictions of each member on all rows, ``(M, N, k)``, measured from the offset."""
-    return torch.stack([ensemble.of_member(m)(problem.X) for m in range(problem.members)]) - problem.offset
-
-
 def _cross_fitted(others: Tensor, problem: Problem) -> Tensor:
     """Scores ``(h, k)`` by the weights that a row had no part in, of those ``(6, h, k)`` of all halves."""
     quarter = np.concatenate([_hashes(problem, own.nonzero().flatten()) % 4 for own in problem.held_out])
@@ -210,13 +108,7 @@ def _cross_fitted(others: Tensor, problem: Problem) -> Tensor:
     return (mask * others).sum(0) / mask.sum(0)
 
 
-def _member_totals(own: ConvexEnsemble, factors: Tensor) -> Tensor:
-    """What weights of an ensemble, times factors ``(M, T)``, sum to in each member, ``(M,)``."""
-    weights = own.members * own.weights * factors_of(factors, own.origin)
-    return torch.zeros_like(factors[:, 0]).index_add_(0, own.origin[:, 0].cpu(), weights.cpu())
-
-
-def _candidates(risk: QuadraticRisk, rounds: _Rounds, noise: float) -> list[tuple[Array, NDArray[np.intp]]]:
+def _candidates(risk: QuadraticRisk, rounds: RoundOutputs, noise: float) -> list[tuple[Array, NDArray[np.intp]]]:
     """Weights ``(1 + G,)`` and the rounds they are chosen from: without deep trees if these matter little; all."""
     everyone = np.arange(1 + len(rounds))
     weights, cost = _thinned(risk, noise)
@@ -250,36 +142,21 @@ def _spread(weights: Array, among: NDArray[np.intp], count: int) -> Array:
     return found
 
 
-def _quadratic_risks(
-    rounds: _Rounds, problem: Problem, total: Array, before: HeldOutScores
-) -> tuple[list[QuadraticRisk], float]:
+def _quadratic_risks(rounds: RoundOutputs, total: Array, before: HeldOutScores) -> tuple[list[QuadraticRisk], float]:
     """The held-out risk around the present scores, of each quarter of the rows; the noise of a weight.
 
     Fitted to ``n`` rows, ``p`` weights look better than they are by ``V = p c / 2n``, and the predictions of one member
     are worse by as much on others: Akaike's and Takeuchi's criteria, where ``c`` is the variance of gradients in units
     of the curvature. An average of ``M`` members, whose atoms differ, is worse by about ``V / M``.
     """
-    loss, offset, count = problem.loss, problem.offset, 1 + len(rounds)
-    everything = float(before.weight.sum())
-    parts = [_Sums(count) for _ in range(4)]
-    first, kept = 0, []
-    for m, (weight, mass) in enumerate(zip(problem.held_out, total.tolist(), strict=True)):
-        rows = weight.nonzero().flatten()
-        base = before.pred[first : first + len(rows)]
-        first += len(rows)
-        hashes = _hashes(problem, rows)
-        some = _part(hashes, len(before.y) * problem.y.shape[1])
-        kept.append((weight[rows] * mass)[torch.from_numpy(some).to(rows.device)])
-        for quarter, sums in enumerate(parts):
-            mine = torch.from_numpy(np.flatnonzero(some & (hashes % 4 == quarter))).to(rows.device)
-            for block in mine.split(max(1, _BLOCK // (count * problem.y.shape[1]))):
-                index, share = rows[block], weight[rows[block]] * mass / everything
-                relative = rounds.outputs(m, problem, index) - (base[block] - offset)
-                sums.add(loss.value(base[block], problem.y[index]), share)
-                gradient = loss.gradient(base[block], problem.y[index])
-                root = loss.hessian_root(base[block], problem.y[index], relative)
-                sums.add_outputs((relative * gradient).sum(2), root, share)
-    used = torch.cat(kept)
+    problem, everything = rounds.problem, float(before.weight.sum())
+    counts = (problem.held_out > 0).sum(1).tolist()
+    bases = before.pred.split(counts)
+    with parallel.workers(min(parallel.threads(), problem.members)) as run:
+        tasks = [partial(_member_sums, rounds, m, bases[m], total[m] / everything) for m in range(problem.members)]
+        each = run(tasks)
+    parts = [reduce(add, own) for own in zip(*(sums for sums, _ in each), strict=True)]
+    used = torch.cat([kept for _, kept in each]) * everything
     scale = everything / float(used.sum())
     risks = [sums.risk(scale) for sums in parts]
     curvature = float(sum(np.trace(own.hessian) for own in risks))
@@ -287,22 +164,57 @@ def _quadratic_risks(
     return risks, variance / evidence_rows(used) * (1 + 1 / problem.members) / 2
 
 
+def _member_sums(rounds: RoundOutputs, m: int, base: Tensor, unit: float) -> tuple[list[_Sums], Tensor]:
+    """One member's sums over the rows it holds out, of each quarter of them; the shares of the rows it looked at."""
+    problem, loss, count = rounds.problem, rounds.problem.loss, 1 + len(rounds)
+    weight = problem.held_out[m]
+    rows = weight.nonzero().flatten()
+    hashes = _hashes(problem, rows)
+    some = _part(hashes, int((problem.held_out > 0).sum()) * problem.y.shape[1])
+    outputs, parts = rounds.of_member(m), [_Sums.zeros(count) for _ in range(4)]
+    for quarter, sums in enumerate(parts):
+        mine = torch.from_numpy(np.flatnonzero(some & (hashes % 4 == quarter))).to(rows.device)
+        for block in mine.split(max(1, _BLOCK // (count * problem.y.shape[1]))):
+            index, share = rows[block], weight[rows[block]] * unit
+            relative = outputs(index) - (base[block] - problem.offset)
+            gradient = loss.gradient(base[block], problem.y[index])
+            root = loss.hessian_root(base[block], problem.y[index], relative)
+            sums.add_losses(loss.value(base[block], problem.y[index]), share)
+            sums.add_outputs((relative * gradient).sum(2), root, share)
+    return parts, (weight[rows] * unit)[torch.from_numpy(some).to(rows.device)]
+
+
+@dataclass
 class _Sums:
     """What a quadratic risk is made of, added up over blocks of rows."""
 
-    def __init__(self, count: int) -> None:
-        self.value, self.variance = 0.0, 0.0
-        self.gradient, self.hessian = np.zeros(count), np.zeros((count, count))
+    value: float
+    variance: float
+    gradient: Array
+    hessian: Array
 
-    def add(self, losses: Tensor, share: Tensor) -> None:
+    @classmethod
+    def zeros(cls, count: int) -> _Sums:
+        return cls(0.0, 0.0, np.zeros(count), np.zeros((count, count)))
+
+    def __add__(self, other: _Sums) -> _Sums:
+        return _Sums(
+            self.value + other.value,
+            self.variance + other.variance,
+            self.gradient + other.gradient,
+            self.hessian + other.hessian,
+        )
+
+    def add_losses(self, losses: Tensor, share: Tensor) -> None:
         self.value += float(share @ losses)
 
     def add_outputs(self, aligned: Tensor, root: Tensor, share: Tensor) -> None:
         """Alignments ``(P, n)`` with the gradient and roots ``(P, n, r)``, of rows of shares ``(n,)``."""
         self.gradient += (aligned @ share).cpu().numpy()
         self.variance += float((aligned.square() @ share).sum())
-        scaled = (root * share.sqrt()[:, None]).flatten(1)
-        self.hessian += (scaled @ scaled.T).cpu().numpy()
+        scaled = (root * share.sqrt()[:, None]).flatten(1).cpu().numpy()
+        # a matrix and its own transpose: numpy computes one half
+        self.hessian += scaled @ scaled.T
 
     def risk(self, scale: float) -> QuadraticRisk:
         return QuadraticRisk(scale * self.value, scale * self.gradient, scale * self.hessian)
