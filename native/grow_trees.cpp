@@ -2,32 +2,10 @@
 #include <atomic>
 
 #include "best_first.hpp"
+#include "round.hpp"
 #include "symmetric.hpp"
 
 namespace {
-
-// What gce/bases/trees/grower.py fills in; arrays are in C order.
-struct Round {
-    const u8 *codes; // (blocks, N, 4)
-    i64 n_rows, n_columns;
-    const i64 *widths;   // (d,)
-    const double *D, *H; // (M, n, k), of the first n rows
-    i64 members, n_train, outputs;
-    const double *least, *l2; // (M,)
-    const u64 *names, *keys;  // (N,) hashes of rows, (M,) random numbers
-    double subsample;
-    i64 columns_per_tree;
-    const i64 *sign;
-    const u64 *group; // (d, group_words)
-    i64 group_words;
-    Reduce reduce;
-    i64 symmetric, leaves, depth, most_nodes, threads;
-    i32 *feature, *cut, *left; // (M, k, most_nodes)
-    double *value;             // (M, k, most_nodes)
-    i64 *size;                 // (M, k)
-    i32 *leaf;                 // (M, k, N)
-    i64 *next;                 // the next tree that no thread has taken
-};
 
 // Rows with a Hessian in any output, or a share of them by a hash of what they hold: equal rows are drawn together,
 // whatever other rows there are.

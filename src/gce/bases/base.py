@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,7 +16,11 @@ from gce._utils.codecs import Parts
 from gce._utils.random import RoundStreams
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Objective
+from gce.losses import Loss
 from gce.preprocessing.sparse import Inputs
+
+if TYPE_CHECKING:
+    from gce.bases.boosted import Booster
 
 _ROWS_MIXED_AT_ONCE = 1024
 
@@ -251,7 +255,6 @@ class Proposal:
         Parameters
         ----------
         X : Tensor or SparseRows of shape (N, d)
-            The rows of the fit.
         """
         return self.atoms(X) if self.outputs is None else self.outputs
 
@@ -361,6 +364,18 @@ class Basis(BaseEstimator):
         raise ValueError(
             f"{type(self).__name__} does not support interaction_cst: use gce.bases.Tree or gce.bases.SymmetricTree"
         )
+
+    def booster(self, loss: Loss, bound: Tensor, X: Inputs, context: FitContext) -> Booster | None:
+        """What runs whole rounds of boosting, where the basis can; None: the algorithm calls :meth:`minimize`.
+
+        Parameters
+        ----------
+        loss : Loss
+        bound : Tensor of shape (k,)
+        X : Tensor or SparseRows of shape (N, d)
+        context : FitContext
+        """
+        return None
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
         """Find one atom per member that makes the objective small.

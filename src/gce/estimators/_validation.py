@@ -117,7 +117,7 @@ def validate(
         target=target,
         loss=loss,
         problem=problem,
-        metric=_metric(model, target, loss, problem, y, members, given.sample_weight is not None),
+        scorer=_scorer(model, target, loss, problem, y, members, given.sample_weight is not None),
         streams=Streams(seed, members.names),
         held_out_total=members.held_out_total,
         n_samples=len(rows.target),
@@ -286,14 +286,12 @@ def _validation_rows(model: Any, given: FitInput, schema: Schema, target: Target
     return rows
 
 
-def _metric(
+def _scorer(
     model: Any, target: Target, loss: Loss, problem: Problem, y: Array, members: Members, weighted: bool
 ) -> Metric | None:
-    """What early stopping monitors."""
-    if not members.held_out.any():
+    """What early stopping monitors in place of the loss."""
+    if model.scoring is None or not members.held_out.any():
         return None
-    if model.scoring is None:
-        return problem.held_out_loss
     order = training_rows_first(members.train)
     labels, held_out = target.decode(y[order]), members.held_out[:, order]
     return ScorerMetric(model.scoring, loss, problem.offset, labels, held_out, target.classes, weighted)

@@ -75,9 +75,30 @@ class ActiveSet:
         self._cache: Tensor | None = X.new_empty(members, 0, len(X), outputs)
         blocks = outputs if separate else 1
         self.weights = torch.ones(members, 0, blocks, dtype=torch.float64, device=X.device)
-        self.pred = torch.zeros(members, len(X), outputs, dtype=torch.float64, device=X.device)
+        #: Predictions, or what computes them: of rounds that were run ahead they are needed of few.
+        self._pred: Tensor | Callable[[], Tensor] = torch.zeros(
+            members, len(X), outputs, dtype=torch.float64, device=X.device
+        )
         self.admit(Proposal(Zero(members, outputs)), torch.ones(members, dtype=torch.bool, device=X.device))
         self.weights[:] = 1.0
+
+    @property
+    def pred(self) -> Tensor:
+        """Predictions on all rows, ``(M, N, k)``, from the offset."""
+        if not isinstance(self._pred, Tensor):
+            self._pred = self._pred()
+        return self._pred
+
+    @pred.setter
+    def pred(self, pred: Tensor) -> None:
+        self._pred = pred
+
+    def bookmark(self) -> Callable[[], Tensor]:
+        """A function that returns the predictions of now, also after later steps."""
+        if isinstance(self._pred, Tensor):
+            kept = self._pred.clone()
+            return lambda: kept
+        return self._pred
 
     @property
     def train_pred(self) -> Tensor:
@@ -181,26 +202,27 @@ class ActiveSet:
                 found = torch.where(same, t, found)
         return found
 
-    def add(self, proposal: Proposal, size: Tensor, gap: Tensor) -> None:
-        """Add ``size`` of new atoms to the predictions, taken from the weight of the zero function.
+    def add(self, proposal: Proposal, size: Tensor, gap: Tensor, pred: Tensor | Callable[[], Tensor]) -> None:
+        """Add ``size`` of new atoms, taken from the weight of the zero function.
 
         For algorithms that only append atoms: there is no cache of outputs.
 
         Parameters
         ----------
         proposal : Proposal
-            One new atom per member, with its outputs.
+            One new atom per member.
         size : Tensor of shape (M, 1)
         gap : Tensor of shape (M,)
             At this oracle call.
+        pred : Tensor of shape (M, N, k), or a function that returns it
+            Predictions after the step.
         """
-        assert proposal.outputs is not None
         position = torch.arange(len(self.members), device=self.members.device)
         self.slots.append(Slot(proposal.atoms, position, proposal.step_length))
         self.weights = torch.cat([self.weights, size[:, None]], 1)
         # what is left, rather than less at every step: the sum stays 1 however many steps are taken
         self.weights[:, 0] = (1 - self.weights[:, 1:].sum(1)).clamp(min=0)
-        self.pred = torch.addcmul(self.pred, size[:, None], proposal.outputs)
+        self._pred = pred
         self.calls, self.last_gap, self.t = self.calls + 1, gap, self.t + 1
         self._cache = None
 

@@ -15,7 +15,7 @@ from gce.bases.base import Basis
 from gce.bases.context import FitContext
 from gce.bases.objectives import Linear, Objective
 from gce.frank_wolfe.active_set import ActiveSet
-from gce.frank_wolfe.step import Direction, Step
+from gce.frank_wolfe.step import Direction, HeldOut, Step
 from gce.losses.line_search import LineSearch
 from gce.losses.risk import Risk
 
@@ -121,6 +121,7 @@ class Algorithm(BaseEstimator):
         bound: Tensor,
         streams: Streams,
         context: FitContext | None = None,
+        held_out: HeldOut | None = None,
     ) -> Iterator[Step]:
         """Run rounds without end; the caller decides when to stop, and may retire members in between.
 
@@ -134,6 +135,8 @@ class Algorithm(BaseEstimator):
         streams : Streams
         context : FitContext, optional
             Caches of the fit; default: a new one.
+        held_out : HeldOut, optional
+            Rows on which an algorithm may compute the loss itself, as the ``validation`` of its steps.
 
         Yields
         ------

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gce._utils.params import Rules, at_least, check_parameters, within
 from gce._utils.random import Streams
-from gce.bases.base import Basis
+from gce.bases.base import Basis, Proposal
+from gce.bases.boosted import Booster, BoostingState
 from gce.bases.context import FitContext
 from gce.bases.objectives import Joint, Objective, Quadratic
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.algorithm import Algorithm
-from gce.frank_wolfe.step import Direction, Step
+from gce.frank_wolfe.step import Direction, HeldOut, Step
 from gce.losses.line_search import LineSearch
 from gce.losses.risk import Risk
 
@@ -206,12 +210,22 @@ class Boosting(Algorithm):
         bound: Tensor,
         streams: Streams,
         context: FitContext | None = None,
+        held_out: HeldOut | None = None,
     ) -> Iterator[Step]:
         if not (basis.fits_quadratics and risk.smooth):
             yield from super().iterate(risk, active, basis, line_search, bound, streams, context)
             return
         check_parameters(self)
         context = FitContext() if context is None else context
+        booster = basis.booster(risk.loss, bound, active.X, context)
+        if booster is None or held_out is None:
+            yield from self._round_by_round(risk, active, basis, bound, streams, context)
+        else:
+            yield from self._in_blocks(risk, active, booster, bound, streams, held_out)
+
+    def _round_by_round(
+        self, risk: Risk, active: ActiveSet, basis: Basis, bound: Tensor, streams: Streams, context: FitContext
+    ) -> Iterator[Step]:
         began = time.perf_counter()
         for t in count(active.t + 1):
             here = risk if len(active.members) == len(risk.weight) else risk.select(active.members)
@@ -225,20 +239,37 @@ class Boosting(Algorithm):
             gap = ((gradient * active.train_pred).sum((1, 2)) - inner.clamp(max=0)).clamp(min=0)
             max_step = active.weights[:, 0].clone()
             size = torch.minimum(self.learning_rate * proposal.step_length[:, None], max_step)
-            active.add(proposal, size, gap)
-            newest = torch.full_like(active.members, len(active.slots) - 1)[:, None]
-            yield Step(
-                t=t,
-                members=active.members.tolist(),
-                risk=here.value(active.train_pred),
-                gap=gap,
-                certified=False,
-                step_size=size,
-                max_step=max_step,
-                direction=Direction(newest, torch.zeros_like(newest)),
-                calls=active.calls.clone(),
-                seconds=time.perf_counter() - began,
+            # two operations: fused, they would round otherwise than those of other devices
+            active.add(proposal, size, gap, active.pred + size[:, None] * proposal.outputs)
+            yield _step(active, here.value(active.train_pred), size, max_step, time.perf_counter() - began)
+
+    def _in_blocks(
+        self, risk: Risk, active: ActiveSet, booster: Booster, bound: Tensor, streams: Streams, held_out: HeldOut
+    ) -> Iterator[Step]:
+        """Several rounds in one call; members that are retired within them end them."""
+        began, monitors = time.perf_counter(), bool(held_out.weight.any())
+        while True:
+            members = active.members
+            at_once = booster.at_once(len(members)) if held_out.run_ahead else 1
+            here = risk if len(members) == len(risk.weight) else risk.select(members)
+            state = BoostingState(
+                here,
+                held_out.y,
+                held_out.weight[members],
+                bound,
+                active.pred,
+                active.weights[:, 0, 0],
+                self.learning_rate,
             )
+            drawn = [streams.at(active.t + 1 + i, members, active.calls + i) for i in range(at_once)]
+            block = booster.run(state, np.stack([rng.member_keys() for rng in drawn]))
+            for i in range(block.count):
+                size, limit = block.size[i, :, None], block.limit[i, :, None]
+                active.add(Proposal(block.atoms(i)), size, block.gap[i], partial(block.pred, i))
+                step = _step(active, block.risk[i], size, limit, time.perf_counter() - began)
+                yield replace(step, validation=block.validation[i]) if monitors else step
+                if len(active.members) < len(members):
+                    break
 
     def objective(self, risk: Risk, active: ActiveSet, gradient: Tensor, bound: Tensor) -> Objective:
         return Quadratic(risk, active.train_pred, gradient, bound)
@@ -265,6 +296,23 @@ class Boosting(Algorithm):
             return self.learning_rate * size, limit
         limit = active.limit(go)
         return torch.minimum(self.learning_rate * newest.step_length[newest.position][:, None], limit), limit
+
+
+def _step(active: ActiveSet, risk: Tensor, size: Tensor, max_step: Tensor, seconds: float) -> Step:
+    """The record of a round that added an atom of ``size`` ``(M, 1)``."""
+    newest = torch.full_like(active.members, len(active.slots) - 1)[:, None]
+    return Step(
+        t=active.t,
+        members=active.members.tolist(),
+        risk=risk,
+        gap=active.last_gap,
+        certified=False,
+        step_size=size,
+        max_step=max_step,
+        direction=Direction(newest, torch.zeros_like(newest)),
+        calls=active.calls.clone(),
+        seconds=seconds,
+    )
 
 
 class NonlinearGreedy(Algorithm):

@@ -21,6 +21,25 @@ class Direction:
     away: Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The rows that early stopping monitors, for algorithms that compute the loss there with their rounds.
+
+    Parameters
+    ----------
+    y : Tensor of shape (N, k)
+        Targets of all rows.
+    weight : Tensor of shape (M, N)
+        Sample weights of the rows that each member holds out.
+    run_ahead : bool
+        Rounds may be run before the ones before them have been looked at.
+    """
+
+    y: Tensor
+    weight: Tensor
+    run_ahead: bool
+
+
 @dataclass(frozen=True)
 class Step:
     """The result of one round, for each of the members still running.

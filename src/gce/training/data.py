@@ -26,8 +26,8 @@ class FitData:
     target : Target
     loss : Loss
     problem : Problem
-    metric : callable or None
-        What early stopping monitors; None where no row is held out.
+    scorer : callable or None
+        What early stopping monitors; None: the loss on the rows held out.
     streams : Streams
         Random numbers, one stream per member.
     held_out_total : array of shape (M,)
@@ -44,9 +44,16 @@ class FitData:
     target: Target
     loss: Loss
     problem: Problem
-    metric: Metric | None
+    scorer: Metric | None
     streams: Streams
     held_out_total: NDArray[np.float64]
     n_samples: int
     signs: tuple[int, ...] | None
     interactions: Interactions | None = None
+
+    @property
+    def metric(self) -> Metric | None:
+        """What early stopping monitors; None where no row is held out."""
+        if self.scorer is None and self.problem.held_out.any():
+            return self.problem.held_out_loss
+        return self.scorer

@@ -6,6 +6,7 @@ A fit keeps atoms, weights and counters, not data: given the same rows again it 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from gce.bases.context import FitContext
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.frank_wolfe.slot import ActiveSetState, Slot
-from gce.frank_wolfe.step import Step
+from gce.frank_wolfe.step import HeldOut, Step
 from gce.losses.line_search import LineSearch
 from gce.training.callbacks import Callback, EarlyStopping, SharedEarlyStopping
 from gce.training.problem import Metric, Problem
@@ -90,15 +91,13 @@ class FamilyFit:
     rounds : list of Round
     bound : Tensor of shape (k,) or None
         The hull of the rounds, known once the first one ran.
-    best_outputs : Tensor of shape (M, N, k) or None
-        Each member's predictions at its best round, measured from the offset, where the last run knows them.
     """
 
     def __init__(self, name: str, members: int, stopping: EarlyStopping, inflated_bound: bool = False) -> None:
         self.name, self.members, self.stopping, self.inflated_bound = name, members, stopping, inflated_bound
         self.rounds: list[Round] = []
         self.bound: Tensor | None = None
-        self.best_outputs: Tensor | None = None
+        self._best: Callable[[], Tensor] | None = None
         self._finished: set[int] = set()
         self._slots = 0
         self._calls = [0] * members
@@ -132,6 +131,15 @@ class FamilyFit:
         )
 
     @property
+    def best_outputs(self) -> Tensor | None:
+        """Each member's predictions at its best round, measured from the offset, where the last run knows them."""
+        return None if self._best is None else self._best()
+
+    @best_outputs.setter
+    def best_outputs(self, pred: Tensor | None) -> None:
+        self._best = None if pred is None else lambda: pred
+
+    @property
     def n_rounds(self) -> int:
         """How many rounds were run."""
         return len(self.rounds)
@@ -158,14 +166,15 @@ class FamilyFit:
         *,
         max_iter: int,
         max_calls: float,
-        metric: Metric | None,
+        scorer: Metric | None = None,
         callbacks: Iterable[Callback] = (),
         resume: ResumeState | None = None,
         context: FitContext | None = None,
     ) -> None:
         """Run rounds until every member is done, a limit is reached or a callback returns True.
 
-        Families that are given the same ``context`` share what it caches of the rows.
+        Early stopping monitors ``scorer``, by default the loss on the rows held out. Families that are given the same
+        ``context`` share what it caches of the rows.
         """
         context = FitContext() if context is None else context
         state, keep = resume or ResumeState()
@@ -173,17 +182,17 @@ class FamilyFit:
         # atoms of an earlier run stay within its own hull
         self.bound = bound if self.bound is None else torch.maximum(self.bound, bound)
         if state is None:
-            self.best_outputs = None
+            self._best = None
         members = self._open(max_calls)
         if not self.continues(max_iter, max_calls):
             return
         active = self._active_set(problem, method, members, state)
         if self.n_rounds == 0:
-            self.best_outputs = active.pred.clone()
+            self._best = active.bookmark()
         few = active.pred.device.type == "cpu" and active.pred.numel() < _FEW
         with parallel.alone() if few else nullcontext():
             method.basis.prepare(active.X, context)
-            self._iterate(problem, method, active, max_iter, max_calls, metric, list(callbacks), keep, context)
+            self._iterate(problem, method, active, max_iter, max_calls, scorer, list(callbacks), keep, context)
 
     def _iterate(
         self,
@@ -192,18 +201,25 @@ class FamilyFit:
         active: ActiveSet,
         max_iter: int,
         max_calls: float,
-        metric: Metric | None,
+        scorer: Metric | None,
         callbacks: list[Callback],
         keep: Keep | None,
         context: FitContext,
     ) -> None:
         before = self.seconds
+        monitors = bool(problem.held_out.any())
+        # what is kept after a round, and deadlines, need the predictions and the time of each
+        run_ahead = scorer is None and keep is None and context.deadline == math.inf
+        held_out = HeldOut(problem.y, problem.held_out, run_ahead)
         steps = method.algorithm.iterate(
-            problem.risk, active, method.basis, method.line_search, problem.bound, method.streams, context
+            problem.risk, active, method.basis, method.line_search, problem.bound, method.streams, context, held_out
         )
         for step in steps:
-            validation = None if metric is None else metric(active.pred, step.members)
-            step = dataclasses.replace(step, validation=validation, seconds=before + step.seconds)
+            if scorer is not None:
+                step = dataclasses.replace(step, validation=scorer(active.pred, step.members))
+            elif monitors and step.validation is None:
+                step = dataclasses.replace(step, validation=problem.held_out_loss(active.pred, step.members))
+            step = dataclasses.replace(step, seconds=before + step.seconds)
             record = self._round(step, active, self.stopping(step))
             self._append(record)
             self._keep_best(step, active)
@@ -224,12 +240,16 @@ class FamilyFit:
 
     def _keep_best(self, step: Step, active: ActiveSet) -> None:
         """Keep the predictions of members whose best round this is."""
-        if self.best_outputs is not None:
-            better = [i for i, m in enumerate(step.members) if self.stopping.best_round[m] == step.t]
-            if len(better) == self.members:
-                self.best_outputs.copy_(active.pred)
-            else:
-                self.best_outputs[[step.members[i] for i in better]] = active.pred[better]
+        better = [i for i, m in enumerate(step.members) if self.stopping.best_round[m] == step.t]
+        if self._best is None or not better:
+            return
+        now = active.bookmark()
+        if len(better) < self.members:
+            kept = self._best().clone()
+            kept[[step.members[i] for i in better]] = now()[better]
+            self._best = lambda: kept
+        else:
+            self._best = now
 
     def _active_set(
         self, problem: Problem, method: Method, members: list[int], state: ActiveSetState | None

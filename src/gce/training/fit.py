@@ -135,7 +135,7 @@ def run(
                 shares.method(family.name),
                 max_iter=family.max_iter,
                 max_calls=family.max_calls,
-                metric=data.metric,
+                scorer=data.scorer,
                 callbacks=[*limits, screening, watchers],
                 resume=_unless_cut_short(resume.get(family.name), context),
                 context=context,

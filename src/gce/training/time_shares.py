@@ -186,7 +186,6 @@ def _shortest_round(family: FamilyPlan) -> tuple[FamilyFit, float]:
     """A family after its shortest possible round, and the seconds it took."""
     problem = family.problem
     fit = FamilyFit(family.name, problem.members, EarlyStopping(None, 0.0))
-    metric = problem.held_out_loss if problem.held_out.any() else None
     began = time.monotonic()
-    fit.run(problem, family.method, max_iter=1, max_calls=1, metric=metric, context=FitContext(deadline=began))
+    fit.run(problem, family.method, max_iter=1, max_calls=1, context=FitContext(deadline=began))
     return fit, time.monotonic() - began

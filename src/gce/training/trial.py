@@ -55,7 +55,6 @@ def loses_trial(
         family.method,
         max_iter=rounds,
         max_calls=family.max_calls,
-        metric=problem.held_out_loss,
         callbacks=callbacks,
         context=context,
     )

@@ -143,8 +143,8 @@ class Scratch:
         self._free.append(memory)
 
 
-class _Round(ctypes.Structure):
-    """``Round`` of native/grow_trees.cpp."""
+class Round(ctypes.Structure):
+    """``Round`` of native/round.hpp."""
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("codes",)),
@@ -162,8 +162,8 @@ class _Round(ctypes.Structure):
     ]
 
 
-class GrownTrees:
-    """The trees of one round.
+class TreeRound:
+    """The arrays of the trees of one round, or of several rounds one after another, and what they are grown from.
 
     Parameters
     ----------
@@ -171,16 +171,19 @@ class GrownTrees:
     shape : Shape
     sampling : Sampling
     constraints : Constraints
-    scratch : Scratch
+    rounds : int, default=1
+        How many rounds there is memory for, ``R``.
     reduce : Reduce, optional
         Adds up histograms over shards. Default: there is one shard.
 
     Attributes
     ----------
-    size : array of shape (M, k)
+    size : array of shape (R, M, k)
         Number of nodes of each tree.
     leaf : array of shape (M, k, N)
-        The leaf of each row, also of rows that were not learned from.
+        The leaf of each row in the last round, also of rows that were not learned from.
+    struct : ctypes.Structure
+        ``Round`` of native/round.hpp.
     """
 
     def __init__(
@@ -189,15 +192,15 @@ class GrownTrees:
         shape: Shape,
         sampling: Sampling,
         constraints: Constraints,
-        scratch: Scratch,
+        rounds: int = 1,
         reduce: Any = None,
     ) -> None:
         (members, n, k), rows, d = data.gradient.shape, data.codes.shape[1], len(data.widths)
         most = shape.most_nodes(n)
         self._data, self._most = data, most
-        self._feature, self._cut, self._left = (np.empty((members, k, most), np.int32) for _ in range(3))
-        self._value = np.empty((members, k, most))
-        self.size, self.leaf = np.zeros((members, k), np.int64), np.empty((members, k, rows), np.int32)
+        self._feature, self._cut, self._left = (np.empty((rounds, members, k, most), np.int32) for _ in range(3))
+        self._value = np.empty((rounds, members, k, most))
+        self.size, self.leaf = np.zeros((rounds, members, k), np.int64), np.empty((members, k, rows), np.int32)
         counter = np.zeros(1, np.int64)
         worth = 1 + data.gradient.size * d // _WORTH_A_THREAD
         self._threads = min(parallel.threads(), members * k, worth)
@@ -220,7 +223,9 @@ class GrownTrees:
             "leaf": (self.leaf, np.int32),
             "next": (counter, np.int64),
         }
-        self._round = _Round(
+        # the structure holds addresses only
+        self._kept = arrays, sampling, constraints, reduce
+        self.struct = Round(
             n_rows=rows,
             n_columns=d,
             members=members,
@@ -238,15 +243,50 @@ class GrownTrees:
             threads=max(1, parallel.threads() // self._threads),
             **{name: _address(name, given, kind) for name, (given, kind) in arrays.items()},
         )
+
+    @property
+    def scratch_size(self) -> int:
+        """Bytes of memory that a thread needs to grow a tree."""
+        return _kernels().scratch(ctypes.byref(self.struct))
+
+    def nodes(self, t: int = 0) -> Grown:
+        """The nodes of all trees of a round, one after another: feature, cut, left, value."""
+        used = np.arange(self._most) < self.size[t, ..., None]
+        return self._feature[t][used], self._cut[t][used], self._left[t][used], self._value[t][used]
+
+
+class GrownTrees(TreeRound):
+    """The trees of one round, grown.
+
+    Parameters
+    ----------
+    data : TreeData
+    shape : Shape
+    sampling : Sampling
+    constraints : Constraints
+    scratch : Scratch
+    reduce : Reduce, optional
+        As of :class:`TreeRound`.
+    """
+
+    def __init__(
+        self,
+        data: TreeData,
+        shape: Shape,
+        sampling: Sampling,
+        constraints: Constraints,
+        scratch: Scratch,
+        reduce: Any = None,
+    ) -> None:
+        super().__init__(data, shape, sampling, constraints, reduce=reduce)
         self._grow(scratch)
 
     def _grow(self, scratch: Scratch) -> None:
-        kernels, round_ = _kernels(), ctypes.byref(self._round)
-        size = kernels.scratch(round_)
+        grow, struct, size = _kernels().grow, ctypes.byref(self.struct), self.scratch_size
 
         def work() -> None:
             memory = scratch.take(size)
-            kernels.grow(round_, memory)
+            grow(struct, memory)
             scratch.give_back(memory)
 
         with parallel.workers(self._threads) as run:
@@ -270,15 +310,10 @@ class GrownTrees:
         """
         members, k, rows = self.leaf.shape
         outputs, length = np.empty((members, rows, k)), np.empty(members)
-        task = partial(_kernels().scale, ctypes.byref(self._round), bound, free, length, outputs)
+        task = partial(_kernels().scale, ctypes.byref(self.struct), bound, free, length, outputs)
         with parallel.workers(min(self._threads, members)) as run:
             run([partial(task, m) for m in range(members)])
         return outputs, length
-
-    def nodes(self) -> Grown:
-        """The nodes of all trees, one after another: feature, cut, left, value."""
-        used = np.arange(self._most) < self.size[..., None]
-        return self._feature[used], self._cut[used], self._left[used], self._value[used]
 
 
 def _words(constraints: Constraints, columns: int) -> int:
@@ -307,7 +342,7 @@ class _Kernels:
 
 @cache
 def _kernels() -> _Kernels:
-    f64, round_ = array(np.float64), ctypes.POINTER(_Round)
+    f64, round_ = array(np.float64), ctypes.POINTER(Round)
     return _Kernels(
         kernel("grow_scratch", round_, result=INT),
         kernel("grow_trees", round_, array(np.uint8), result=ctypes.c_void_p),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -16,13 +17,18 @@ from gce._utils.params import Rules, check_parameters, count
 from gce._utils.params import within as between
 from gce._utils.random import RoundStreams
 from gce.bases.base import Proposal
+from gce.bases.boosted import Booster
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Objective
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
-from gce.bases.trees.binned import BinnedBasis
-from gce.bases.trees.grower import Constraints, GrownTrees, Sampling, Scratch, Shape, TreeData
+from gce.bases.trees.binned import BinnedBasis, BinnedRows
+from gce.bases.trees.booster import TreeBooster, knows_loss
+from gce.bases.trees.grower import Constraints, Grown, GrownTrees, Sampling, Scratch, Shape, TreeData, TreeRound
+from gce.losses import Loss
 from gce.preprocessing.sparse import Inputs
+
+Array = NDArray[np.float64]
 
 #: Hashes of rows, where all rows are trained on and none are needed.
 _UNNAMED = np.empty(0, np.uint64)
@@ -125,39 +131,55 @@ class Tree(BinnedBasis):
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
         model, binned, device = objective.model, self.binned(X, context), objective.bound.device
-        d = len(binned.bins.widths)
         gradient, hessian = (np.ascontiguousarray(t.cpu().numpy()) for t in (model.gradient, model.hessian))
-        # rows are counted by their share of H, and a row without a gradient has the average Hessian
-        unit = model.unit.cpu().numpy() / self.subsample
         grown = GrownTrees(
-            TreeData(
-                binned.codes,
-                binned.bins.widths,
-                gradient,
-                hessian,
-                self.min_samples_leaf * unit,
-                self.l2_regularization * unit,
-            ),
+            self._data(binned, gradient, hessian, model.unit.cpu().numpy()),
             self._shape,
-            Sampling(
-                rng.member_keys(),
-                binned.names if self.subsample < 1 else _UNNAMED,
-                self.subsample,
-                min(d, max(1, round(self.max_features * d))),
-            ),
+            self._sampling(binned, rng.member_keys()),
             Constraints(self._signs, self._groups),
             context.cached((), "scratch of trees", Scratch),
         )
         outputs, length = grown.scale(objective.bound.cpu().numpy(), model.free)
-        feature, cut, left, value = grown.nodes()
-        parts = grown.size.reshape(-1), feature, binned.bins.thresholds(feature, cut, left > 0), left, value[:, None]
-        atoms = TreeAtoms(TreeArrays(*map(torch.from_numpy, parts)), objective.bound.cpu()).to(device)
+        atoms = _atoms(binned, objective.bound.cpu(), grown.nodes(), grown.size[0]).to(device)
         step_length = torch.from_numpy(length).to(device) if model.free else None
         return Proposal(atoms, torch.from_numpy(outputs).to(device), step_length)
+
+    def booster(self, loss: Loss, bound: Tensor, X: Inputs, context: FitContext) -> Booster | None:
+        if X.device.type != "cpu" or not knows_loss(loss):
+            return None
+        binned, constraints = self.binned(X, context), Constraints(self._signs, self._groups)
+        sampling = self._sampling(binned, np.zeros(1, np.uint64))
+
+        def trees(gradient: Array, hessian: Array, unit: float, rounds: int) -> TreeRound:
+            data = self._data(binned, gradient, hessian, np.array([unit]))
+            return TreeRound(data, self._shape, sampling, constraints, rounds)
+
+        nodes = len(bound) * self._shape.most_nodes(len(X))
+        scratch = context.cached((), "scratch of trees", Scratch)
+        return TreeBooster(trees, partial(_atoms, binned, bound), scratch, nodes)
+
+    def _data(self, binned: BinnedRows, gradient: Array, hessian: Array, unit: Array) -> TreeData:
+        """What trees learn from; ``unit`` ``(M,)`` is the weight of one row."""
+        # rows are counted by their share of H, and a row without a gradient has the average Hessian
+        drawn = unit / self.subsample
+        least, l2 = self.min_samples_leaf * drawn, self.l2_regularization * drawn
+        return TreeData(binned.codes, binned.bins.widths, gradient, hessian, least, l2)
+
+    def _sampling(self, binned: BinnedRows, keys: NDArray[np.uint64]) -> Sampling:
+        d = len(binned.bins.widths)
+        columns = min(d, max(1, round(self.max_features * d)))
+        return Sampling(keys, binned.names if self.subsample < 1 else _UNNAMED, self.subsample, columns)
 
     @property
     def _shape(self) -> Shape:
         return Shape(self.max_leaf_nodes, self.max_depth, symmetric=False)
+
+
+def _atoms(binned: BinnedRows, bound: Tensor, nodes: Grown, sizes: NDArray[np.int64]) -> TreeAtoms:
+    """Atoms of trees of the given sizes ``(M, k)``."""
+    feature, cut, left, value = nodes
+    parts = sizes.reshape(-1), feature, binned.bins.thresholds(feature, cut, left > 0), left, value[:, None]
+    return TreeAtoms(TreeArrays(*map(torch.from_numpy, parts)), bound)
 
 
 class SymmetricTree(Tree):

@@ -1,0 +1,182 @@
+// Whole rounds of boosting. Members are independent of each other: a thread takes one that is behind, grows its next trees,
+// adds them to its predictions, and computes its risk, gradient and Hessian there for the round after.
+#include <atomic>
+#include <vector>
+
+#include "losses.hpp"
+#include "round.hpp"
+
+namespace {
+
+enum : i64 { SQUARED, LOGISTIC, CROSS_ENTROPY };
+
+// What gce/bases/trees/booster.py fills in; arrays are in C order.
+struct Boost {
+    const Round *rounds; // (M,), of one member each; nodes (count, k, most_nodes)
+    i64 members, count, loss;
+    const double *y, *weight, *held_out; // (N, k), (M, n), (M, N)
+    const double *offset, *bound;        // (k,)
+    double learning_rate;
+    const u64 *keys;                                     // (count, M)
+    double *pred, *D, *H, *outputs;                      // (M, N, k), (M, n, k), (M, n, k), (M, N, k)
+    double *zero, *level;                                // (M,) weight of the zero function, sum of D pred
+    double *size, *limit, *gap, *risk, *validation;      // (count, M)
+    i64 *done, *taken;                                   // (M,) rounds of this call, and whether a thread is at it
+};
+
+// One member's part of the arrays.
+struct Member {
+    const Boost &boost;
+    i64 m, n, rows, k;
+
+    Member(const Boost &boost, i64 m)
+        : boost(boost), m(m), n(boost.rounds[m].n_train), rows(boost.rounds[m].n_rows), k(boost.rounds[m].outputs) {}
+
+    double *pred() const { return boost.pred + m * rows * k; }
+    double *D() const { return boost.D + m * n * k; }
+    double *H() const { return boost.H + m * n * k; }
+
+    // Trees of round t of this call.
+    Round trees(i64 t) const {
+        Round own = boost.rounds[m];
+        const i64 first = t * k * own.most_nodes;
+        own.feature += first, own.cut += first, own.left += first, own.value += first;
+        own.size += t * k;
+        own.keys = boost.keys + t * boost.members + m;
+        return own;
+    }
+
+    void add(const double *outputs, double size) const {
+        double *into = pred();
+        for (i64 i = 0; i < rows * k; i++) into[i] += size * outputs[i];
+    }
+
+    double inner(const double *outputs) const {
+        double sum = 0;
+        for (i64 i = 0; i < n * k; i++) sum += D()[i] * outputs[i];
+        return sum;
+    }
+};
+
+struct Values {
+    double risk = 0, validation = 0;
+};
+
+// Gradients and Hessians at the present predictions, times sample weights; the risk and the loss on rows held out.
+template <class Loss> Values evaluate(const Member &own, const Loss &loss) {
+    const Boost &boost = own.boost;
+    const double *weight = boost.weight + own.m * own.n, *held_out = boost.held_out + own.m * own.rows;
+    const i64 k = own.k;
+    std::vector<double> memory(LOSS_ROWS * (3 * k + 1));
+    double *score = memory.data(), *D = score + LOSS_ROWS * k, *H = D + LOSS_ROWS * k, *cost = H + LOSS_ROWS * k;
+    Values found;
+    double level = 0;
+    for (i64 first = 0; first < own.rows; first += LOSS_ROWS) {
+        const i64 count = std::min(LOSS_ROWS, own.rows - first);
+        const double *pred = own.pred() + first * k;
+        for (i64 i = 0; i < count; i++)
+            for (i64 j = 0; j < k; j++) score[i * k + j] = boost.offset[j] + pred[i * k + j];
+        loss(score, boost.y + first * k, count, cost, D, H);
+        for (i64 i = 0; i < count; i++) {
+            const i64 row = first + i;
+            if (held_out[row] > 0) found.validation += held_out[row] * cost[i];
+            if (row >= own.n) continue;
+            if (weight[row] > 0) found.risk += weight[row] * cost[i];
+            for (i64 j = 0; j < k; j++) {
+                const double gradient = weight[row] * D[i * k + j];
+                own.D()[row * k + j] = gradient;
+                own.H()[row * k + j] = weight[row] * H[i * k + j];
+                level += gradient * pred[i * k + j];
+            }
+        }
+    }
+    boost.level[own.m] = level;
+    return found;
+}
+
+Values evaluate(const Member &own) {
+    switch (own.boost.loss) {
+    case SQUARED: return evaluate(own, Squared{own.k});
+    case LOGISTIC: return evaluate(own, Logistic{});
+    default: return evaluate(own, CrossEntropy{own.k});
+    }
+}
+
+void run_round(const Boost &boost, i64 m, i64 t, void *scratch) {
+    const Member own(boost, m);
+    const Round trees = own.trees(t);
+    const i64 at = t * boost.members + m;
+    double *outputs = boost.outputs + m * own.rows * own.k, length = 0;
+    *trees.next = 0;
+    gce_grow_trees(&trees, scratch);
+    gce_scale_trees(&trees, boost.bound, 1, &length, outputs, 0);
+    boost.gap[at] = std::max(boost.level[m] - std::min(own.inner(outputs), 0.0), 0.0);
+    boost.limit[at] = boost.zero[m];
+    boost.size[at] = std::min(boost.learning_rate * length, boost.zero[m]);
+    own.add(outputs, boost.size[at]);
+    boost.zero[m] = std::max(boost.zero[m] - boost.size[at], 0.0);
+    const Values found = evaluate(own);
+    boost.risk[at] = found.risk, boost.validation[at] = found.validation;
+}
+
+// The member with the fewest rounds among those that no thread is at; -1 where there is none left.
+i64 take_member(const Boost &boost) {
+    auto *taken = reinterpret_cast<std::atomic<i64> *>(boost.taken);
+    auto *done = reinterpret_cast<std::atomic<i64> *>(boost.done);
+    for (;;) {
+        i64 found = -1, least = boost.count;
+        for (i64 m = 0; m < boost.members; m++)
+            if (!taken[m].load() && done[m].load() < least) found = m, least = done[m].load();
+        i64 free = 0;
+        if (found < 0 || taken[found].compare_exchange_strong(free, 1)) return found;
+    }
+}
+
+// Outputs of trees by the bins of rows, as in training, where their leaves are no longer known.
+void drop_rows(const Round &trees, const double *bound, double *outputs) {
+    const Codes codes{trees.codes, trees.n_rows};
+    for (i64 j = 0; j < trees.outputs; j++) {
+        const i64 first = j * trees.most_nodes;
+        const Tree tree{trees.feature + first, trees.cut + first, trees.left + first, trees.value + first, trees.leaf};
+        std::fill(trees.leaf, trees.leaf + trees.n_rows, -1);
+        drop_others(codes, tree);
+        for (i64 i = 0; i < trees.n_rows; i++) outputs[i * trees.outputs + j] = bound[j] * tree.value[tree.leaf[i]];
+    }
+}
+
+} // namespace
+
+// Gradients and Hessians at the predictions that the first round starts from.
+GCE_EXPORT int gce_boost_begin(const Boost *boost) {
+    return guarded([&] {
+        for (i64 m = 0; m < boost->members; m++) evaluate(Member(*boost, m));
+        return GCE_OK;
+    });
+}
+
+// Run rounds until all members have `count` more; several threads may be here at once.
+GCE_EXPORT int gce_boost(const Boost *boost, void *scratch) {
+    static_assert(sizeof(std::atomic<i64>) == sizeof(i64), "a counter is an integer");
+    return guarded([&] {
+        for (i64 m = take_member(*boost); m >= 0; m = take_member(*boost)) {
+            run_round(*boost, m, boost->done[m], scratch);
+            // in this order: a member that is free has all of its rounds counted
+            reinterpret_cast<std::atomic<i64> *>(boost->done)[m].fetch_add(1);
+            reinterpret_cast<std::atomic<i64> *>(boost->taken)[m].store(0);
+        }
+        return GCE_OK;
+    });
+}
+
+// Predictions `(M, N, k)` after the first rounds of this call, from those before it: the same sums in the same order.
+GCE_EXPORT void gce_boost_replay(const Boost *boost, i64 rounds, double *pred) {
+    for (i64 m = 0; m < boost->members; m++) {
+        const Member own(*boost, m);
+        double *outputs = boost->outputs + m * own.rows * own.k, *into = pred + m * own.rows * own.k;
+        for (i64 t = 0; t < rounds; t++) {
+            drop_rows(own.trees(t), boost->bound, outputs);
+            const double size = boost->size[t * boost->members + m];
+            for (i64 i = 0; i < own.rows * own.k; i++) into[i] += size * outputs[i];
+        }
+    }
+}

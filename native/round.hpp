@@ -1,0 +1,31 @@
+// What the trees of one round are grown from, and the functions that grow them.
+#pragma once
+
+#include "tree.hpp"
+
+// What gce/bases/trees/grower.py fills in; arrays are in C order.
+struct Round {
+    const u8 *codes; // (blocks, N, 4)
+    i64 n_rows, n_columns;
+    const i64 *widths;   // (d,)
+    const double *D, *H; // (M, n, k), of the first n rows
+    i64 members, n_train, outputs;
+    const double *least, *l2; // (M,)
+    const u64 *names, *keys;  // (N,) hashes of rows, (M,) random numbers
+    double subsample;
+    i64 columns_per_tree;
+    const i64 *sign;
+    const u64 *group; // (d, group_words)
+    i64 group_words;
+    Reduce reduce;
+    i64 symmetric, leaves, depth, most_nodes, threads;
+    i32 *feature, *cut, *left; // (M, k, most_nodes)
+    double *value;             // (M, k, most_nodes)
+    i64 *size;                 // (M, k)
+    i32 *leaf;                 // (M, k, N)
+    i64 *next;                 // the next tree that no thread has taken
+};
+
+GCE_EXPORT void gce_grow_trees(const Round *round, void *scratch);
+GCE_EXPORT void gce_scale_trees(const Round *round, const double *bound, i64 free, double *length, double *outputs,
+                                i64 member);

@@ -1,0 +1,186 @@
+"""Whole rounds of boosting in one call of the kernels of native/boost.cpp.
+
+Members are independent of each other: threads run ahead in whichever is behind, for several rounds at a time. Early
+stopping looks at the rounds afterwards, and those that it does not want are dropped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gce._utils import parallel
+from gce._utils.native import INT, array, kernel
+from gce.bases.base import Atoms
+from gce.bases.boosted import BoostedRounds, BoostingState
+from gce.bases.trees.grower import Grown, Round, Scratch, TreeRound
+from gce.losses import CrossEntropy, Logistic, Loss, Squared
+
+Array = NDArray[np.float64]
+
+#: The losses that kernels know, as ``Boost`` of native/boost.cpp numbers them.
+LOSSES: tuple[type[Loss], ...] = (Squared, Logistic, CrossEntropy)
+#: Rounds that are run in one call, and nodes that their trees may have memory for. Early stopping drops half of them on
+#: average, at the end of some hundred.
+_MOST_ROUNDS, _MOST_NODES = 16, 1 << 20
+
+_ROUND = ctypes.POINTER(Round)
+#: Arrays of a structure, by its fields.
+_INPUTS = ("y", "weight", "held_out", "offset", "bound")
+_STATE = ("pred", "D", "H", "outputs", "zero", "level")
+_RESULTS = ("size", "limit", "gap", "risk", "validation")
+
+
+class _Boost(ctypes.Structure):
+    """``Boost`` of native/boost.cpp."""
+
+    _fields_ = [
+        ("rounds", _ROUND),
+        *((name, ctypes.c_int64) for name in ("members", "count", "loss")),
+        *((name, ctypes.c_void_p) for name in _INPUTS),
+        ("learning_rate", ctypes.c_double),
+        ("keys", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in (*_STATE, *_RESULTS, "done", "taken")),
+    ]
+
+
+def knows_loss(loss: Loss) -> bool:
+    """Whether the kernels compute a loss."""
+    return type(loss) in LOSSES
+
+
+@dataclass(frozen=True, eq=False)
+class TreeBooster:
+    """Boosting of trees on rows that are binned.
+
+    Parameters
+    ----------
+    trees : callable
+        From gradients and Hessians ``(1, n, k)`` of a member, the weight of one of its rows and a number of rounds to
+        the arrays of its trees.
+    atoms : callable
+        From the nodes of a round and the sizes of its trees ``(M, k)`` to atoms.
+    scratch : Scratch
+    nodes : int
+        Nodes of one member's trees of a round, at most.
+    """
+
+    trees: Callable[[Array, Array, float, int], TreeRound]
+    atoms: Callable[[Grown, NDArray[np.int64]], Atoms]
+    scratch: Scratch
+    nodes: int
+
+    def at_once(self, members: int) -> int:
+        """How many rounds are run in one call."""
+        return max(1, min(_MOST_ROUNDS, _MOST_NODES // (members * self.nodes)))
+
+    def run(self, state: BoostingState, keys: NDArray[np.uint64]) -> BoostedRounds:
+        """Run rounds of random numbers ``(R, M)``, one for each round and member."""
+        block = _Block(self, state, keys)
+        block.run(self.scratch)
+        return block
+
+
+class _Block:
+    """Rounds that were run in one call."""
+
+    def __init__(self, booster: TreeBooster, state: BoostingState, keys: NDArray[np.uint64]) -> None:
+        (members, rows, k), n, count = state.pred.shape, state.risk.weight.shape[1], len(keys)
+        self.count, self._to_atoms, self._before = count, booster.atoms, state.pred
+        inputs: dict[str, Tensor] = {
+            "y": state.y,
+            "weight": state.risk.weight,
+            "held_out": state.held_out,
+            "offset": state.risk.offset,
+            "bound": state.bound,
+        }
+        self._arrays: dict[str, NDArray[Any]] = {name: _float64(given) for name, given in inputs.items()}
+        self._arrays |= {
+            "pred": _float64(state.pred.clone()),
+            "zero": _float64(state.zero.clone()),
+            "level": np.empty(members),
+            "D": np.empty((members, n, k)),
+            "H": np.empty((members, n, k)),
+            "outputs": np.empty((members, rows, k)),
+            "keys": np.ascontiguousarray(keys, np.uint64),
+            "done": np.zeros(members, np.int64),
+            "taken": np.zeros(members, np.int64),
+            **{name: np.empty((count, members)) for name in _RESULTS},
+        }
+        D, H = self._arrays["D"], self._arrays["H"]
+        units = state.risk.unit.tolist()
+        self._trees = [booster.trees(D[m : m + 1], H[m : m + 1], unit, count) for m, unit in enumerate(units)]
+        for own in self._trees:
+            # members are divided among threads first
+            own.struct.threads = max(1, parallel.threads() // members)
+        self._rounds = (Round * members)(*(own.struct for own in self._trees))
+        self._struct = _Boost(
+            rounds=ctypes.cast(self._rounds, _ROUND),
+            members=members,
+            count=count,
+            loss=LOSSES.index(type(state.risk.loss)),
+            learning_rate=state.learning_rate,
+            **{name: given.ctypes.data for name, given in self._arrays.items()},
+        )
+        self.size, self.limit, self.gap, self.risk, self.validation = (
+            torch.from_numpy(self._arrays[name]) for name in _RESULTS
+        )
+
+    def run(self, scratch: Scratch) -> None:
+        """Run the rounds."""
+        struct, size = ctypes.byref(self._struct), self._trees[0].scratch_size
+        _kernels().begin(struct)
+
+        def work() -> None:
+            memory = scratch.take(size)
+            _kernels().boost(struct, memory)
+            scratch.give_back(memory)
+
+        threads = min(parallel.threads(), len(self._trees))
+        with parallel.workers(threads) as run:
+            run([work] * threads)
+
+    def atoms(self, t: int) -> Atoms:
+        """The atoms of round ``t``, counted from 0."""
+        parts = [own.nodes(t) for own in self._trees]
+        nodes = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+        return self._to_atoms(nodes, np.concatenate([own.size[t] for own in self._trees]))
+
+    def pred(self, t: int) -> Tensor:
+        """Predictions after round ``t``, ``(M, N, k)``."""
+        if t == self.count - 1:
+            return torch.from_numpy(self._arrays["pred"])
+        found = self._before.clone()
+        _kernels().replay(ctypes.byref(self._struct), t + 1, _float64(found))
+        return found
+
+
+def _float64(given: Tensor) -> Array:
+    return np.ascontiguousarray(given.numpy(), np.float64)
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    begin: Callable[..., int]
+    boost: Callable[..., int]
+    replay: Callable[..., None]
+
+
+@cache
+def _kernels() -> _Kernels:
+    struct = ctypes.POINTER(_Boost)
+    return _Kernels(
+        kernel("boost_begin", struct),
+        kernel("boost", struct, array(np.uint8)),
+        kernel("boost_replay", struct, INT, array(np.float64), result=ctypes.c_void_p),
+    )
+
+
