@@ -76,6 +76,10 @@ neuron = Networks(SingleNeuron(), [torch.from_numpy(rng.normal(size=(1, 1, 9)))]
 note("neuron", neuron(torch.from_numpy(X)))
 model = gce.GCERegressor(basis="neural", max_atoms=3, cv=2, random_state=0)
 note("fit", model.fit(X[:300], np.sin(X[:300, 0]) + X[:300, 1]).predict(X))
+for basis, classes in itertools.product(("tree", "symmetric"), (2, 3)):
+    labels = np.digitize(np.sin(X[:300, 0]), [0.0, 0.5][: classes - 1])
+    model = gce.GCEClassifier(basis=basis, max_atoms=20, cv=2, random_state=0)
+    note(f"boosted {basis} {classes}", model.fit(X[:300], labels).predict_proba(X))
 json.dump(digests, sys.stdout)
 """
 

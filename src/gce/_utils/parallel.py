@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from threading import Lock
@@ -22,6 +22,8 @@ Run = Callable[[Sequence[Callable[[], Any]]], list[Any]]
 
 #: Multiplications below which a second thread costs more than it brings.
 WORTH_A_THREAD = 1 << 22
+#: Numbers of a tensor below which an operation is too short for several threads.
+_FEW = 1 << 20
 #: Maximum number of threads, whatever ``n_jobs`` is: where the system refuses one, the whole process ends.
 MOST_THREADS = max(64, os.cpu_count() or 1)
 
@@ -58,6 +60,11 @@ def alone() -> Iterator[None]:
             yield
     finally:
         _threads.reset(token)
+
+
+def alone_if_few(numbers: torch.Tensor) -> AbstractContextManager[None]:
+    """As :func:`alone`, where tensors like this one on the CPU are too short for several threads."""
+    return alone() if numbers.device.type == "cpu" and numbers.numel() < _FEW else nullcontext()
 
 
 def one_blas_thread() -> AbstractContextManager[object]:

@@ -93,11 +93,8 @@ class ActiveSet:
     def pred(self, pred: Tensor) -> None:
         self._pred = pred
 
-    def bookmark(self) -> Callable[[], Tensor]:
-        """A function that returns the predictions of now, also after later steps."""
-        if isinstance(self._pred, Tensor):
-            kept = self._pred.clone()
-            return lambda: kept
+    def bookmark(self) -> Tensor | Callable[[], Tensor]:
+        """The predictions of now, which later steps do not change, or a function that returns them."""
         return self._pred
 
     @property

@@ -80,10 +80,10 @@ def default_bases(rows: int, columns: int) -> dict[str, Basis]:
     """
     small = rows < SMALL_ROWS
     return {
-        "tree": Tree(max_leaf_nodes=16, min_samples_leaf=1, subsample=0.8)
+        "tree": Tree(max_leaf_nodes=16, min_samples_leaf=1, subsample=0.8, learning_rate=0.15)
         if small
-        else Tree(max_leaf_nodes=63, max_features=0.75),
-        "symmetric": SymmetricTree() if small else SymmetricTree(learning_rate=0.2),
+        else Tree(max_leaf_nodes=63, max_features=0.75, learning_rate=0.2),
+        "symmetric": SymmetricTree(learning_rate=0.15 if small else 0.2),
         "forest": Forest(n_estimators=20),
         "neural": _networks(rows, columns, Neural() if rows <= FULL_BATCH_ROWS else Neural(max_epochs=15)),
     }

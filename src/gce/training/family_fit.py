@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,9 +27,6 @@ from gce.losses.line_search import LineSearch
 from gce.training.callbacks import Callback, EarlyStopping, SharedEarlyStopping
 from gce.training.problem import Metric, Problem
 from gce.training.rounds import FamilyRecord, Round, padded, weight_paths
-
-#: Number of predictions of all members below which tensor operations are too short for several threads.
-_FEW = 1 << 20
 
 #: Rounds after which freed memory is given back: pages that are needed again cost time.
 _ROUNDS_UNTIL_RELEASE = 32
@@ -97,7 +93,8 @@ class FamilyFit:
         self.name, self.members, self.stopping, self.inflated_bound = name, members, stopping, inflated_bound
         self.rounds: list[Round] = []
         self.bound: Tensor | None = None
-        self._best: Callable[[], Tensor] | None = None
+        #: The predictions of the best rounds, or what computes them.
+        self._best: Tensor | Callable[[], Tensor] | None = None
         self._finished: set[int] = set()
         self._slots = 0
         self._calls = [0] * members
@@ -133,11 +130,13 @@ class FamilyFit:
     @property
     def best_outputs(self) -> Tensor | None:
         """Each member's predictions at its best round, measured from the offset, where the last run knows them."""
-        return None if self._best is None else self._best()
+        if self._best is not None and not isinstance(self._best, Tensor):
+            self._best = self._best()
+        return self._best
 
     @best_outputs.setter
     def best_outputs(self, pred: Tensor | None) -> None:
-        self._best = None if pred is None else lambda: pred
+        self._best = pred
 
     @property
     def n_rounds(self) -> int:
@@ -189,8 +188,7 @@ class FamilyFit:
         active = self._active_set(problem, method, members, state)
         if self.n_rounds == 0:
             self._best = active.bookmark()
-        few = active.pred.device.type == "cpu" and active.pred.numel() < _FEW
-        with parallel.alone() if few else nullcontext():
+        with parallel.alone_if_few(active.pred):
             method.basis.prepare(active.X, context)
             self._iterate(problem, method, active, max_iter, max_calls, scorer, list(callbacks), keep, context)
 
@@ -243,13 +241,13 @@ class FamilyFit:
         better = [i for i, m in enumerate(step.members) if self.stopping.best_round[m] == step.t]
         if self._best is None or not better:
             return
-        now = active.bookmark()
-        if len(better) < self.members:
-            kept = self._best().clone()
-            kept[[step.members[i] for i in better]] = now()[better]
-            self._best = lambda: kept
-        else:
-            self._best = now
+        if len(better) == self.members:
+            self._best = active.bookmark()
+            return
+        kept = self.best_outputs
+        assert kept is not None
+        members = torch.tensor([step.members[i] for i in better], device=kept.device)
+        self._best = kept.index_copy(0, members, active.pred[better])
 
     def _active_set(
         self, problem: Problem, method: Method, members: list[int], state: ActiveSetState | None

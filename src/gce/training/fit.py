@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gce._utils import parallel
 from gce.bases.base import Basis
 from gce.bases.context import FitContext
 from gce.frank_wolfe.active_set import ActiveSet
@@ -236,6 +237,12 @@ def calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
     -------
     FitResult
     """
+    # many short operations: threads would spend their time waiting for each other
+    with parallel.alone_if_few(data.problem.held_out), parallel.one_blas_thread():
+        return _calibrate(fitted, data)
+
+
+def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
     problem, total = data.problem, data.held_out_total
     families = tuple(fit.record for fit in fitted.fits.values())
     weights, closing, rounds = {families[0].name: 1.0}, None, None

@@ -72,8 +72,7 @@ def weigh_rounds(
     if not loss.has_hessian or loss.smoothed(1.0) is not None or int((problem.held_out > 0).sum()) < _ENOUGH:
         return None
     rounds, before = RoundOutputs.of(fits, problem), select_held_out(found.pred, problem, total)
-    # systems of some hundred weights are too small for several threads of BLAS, which wait for each other
-    with parallel.alone(), parallel.one_blas_thread():
+    with parallel.alone():
         quarters, noise = _quadratic_risks(rounds, total, before)
         for chosen, among in _candidates(_sum(quarters), rounds, noise):
             halves = [_over(_sum([quarters[i] for i in pair]), among).solve() for pair in _HALVES]
