@@ -1,4 +1,4 @@
-// Threads, warps and atomic additions of a GPU, by names that tests give another meaning: tests/cuda/emulated.hpp.
+// Threads, warps and atomic additions of a GPU, by names that tests give another meaning: tests/emulated_threads.hpp.
 #pragma once
 
 #include "portable.hpp"
@@ -46,7 +46,7 @@ inline double number_of(u64 bits) { return __longlong_as_double(static_cast<i64>
 #else
 
 // a test's stand-in for a GPU, which has the same names
-#include "emulated.hpp"
+#include "emulated_threads.hpp"
 
 #endif
 

@@ -1,7 +1,7 @@
 """The trees of :mod:`gce.bases.trees.grower` on a CUDA device: the same, to the bit, in one launch without a sync.
 
-The kernels are ``gce/kernels/grow_trees.cu``: a group of blocks for each tree, integer histograms in shared memory, rows
-sorted by node on the device. Sums of integers have no order, and what is computed of them is in headers that the
+The kernels are ``gce/kernels/grow_trees.cu``: a group of blocks for each tree, integer histograms in shared memory,
+rows sorted by node on the device. Sums of integers have no order, and what is computed of them is in headers that the
 processor's kernels include as well.
 """
 
@@ -12,12 +12,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gce._utils import cuda
 from gce._utils.memory import available, format_gib
+from gce.bases.context import FitContext
+from gce.bases.trees.binned import BinnedRows
 from gce.bases.trees.grower import Shape
+from gce.bases.trees.growth import UNNAMED, GrownAtoms, Growth
+from gce.bases.trees.tree_arrays import TreeArrays
 
 _FILE = "grow_trees.cu"
 #: Threads of a block, as in gce/kernels/threads.cuh.
@@ -31,7 +37,9 @@ _SHARE = 0.5
 class Kernels(Protocol):
     """Where kernels run, and how they are launched."""
 
-    device: torch.device
+    @property
+    def device(self) -> torch.device:
+        """Where tensors are."""
 
     def resident_blocks(self, name: str) -> int:
         """How many blocks of a kernel run at once."""
@@ -282,3 +290,86 @@ def _address(name: str, given: Tensor | None, device: torch.device) -> int | Non
             f"{name} must be a contiguous tensor of {_DTYPES[name]} on {device}, got {given.dtype} on {given.device}"
         )
     return given.data_ptr()
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceGrower:
+    """Trees on the device that rows are on; nothing waits for it.
+
+    Parameters
+    ----------
+    binned : BinnedRows
+    scratch : CudaScratch
+    """
+
+    binned: BinnedRows
+    scratch: CudaScratch
+
+    def grow(self, asked: Growth) -> GrownAtoms:
+        model, signs, groups = asked.model, asked.constraints.signs, asked.constraints.groups
+        unit = model.unit / asked.subsample
+        data = TreeTensors(
+            codes=self.binned.tensor,
+            widths=self._widths,
+            bins=int(self.binned.bins.widths.sum()),
+            gradient=model.gradient.contiguous(),
+            hessian=model.hessian.contiguous(),
+            least=asked.least * unit,
+            l2=asked.l2 * unit,
+            keys=self._moved(asked.keys),
+            names=self._names if asked.subsample < 1 else self._moved(UNNAMED),
+            subsample=asked.subsample,
+            columns=asked.columns,
+            signs=None if signs is None else self._moved(signs),
+            groups=None if groups is None else self._moved(groups),
+        )
+        grown = CudaTrees(data, asked.shape, self.scratch)
+        outputs, length = grown.scale(asked.bound.contiguous(), model.free)
+        nodes = grown.size, grown.feature, grown.cut, grown.left, grown.value
+        return GrownAtoms(lambda: self._arrays(*nodes), outputs, length)
+
+    def _arrays(self, size: Tensor, feature: Tensor, cut: Tensor, left: Tensor, value: Tensor) -> TreeArrays:
+        """Trees without the room that the largest ones need: as many nodes as there are, for which the host waits."""
+        used = torch.arange(feature.shape[2], device=size.device) < size[..., None]
+        feature, cut, left, value = (part[used] for part in (feature, cut, left, value))
+        threshold = self._edges[self._starts[feature.long()] + cut].masked_fill(left == 0, 0.0)
+        return TreeArrays(size.flatten(), feature, threshold, left, value[:, None])
+
+    def _moved(self, array: NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(array).to(self.binned.tensor.device)
+
+    @cached_property
+    def _widths(self) -> Tensor:
+        return self._moved(self.binned.bins.widths)
+
+    @cached_property
+    def _names(self) -> Tensor:
+        return self._moved(self.binned.names)
+
+    @cached_property
+    def _starts(self) -> Tensor:
+        """Where the edges of each column begin, ``(d,)``."""
+        return (self._widths - 1).cumsum(0) - (self._widths - 1)
+
+    @cached_property
+    def _edges(self) -> Tensor:
+        # a leaf looks up a column that may have no edges
+        return self._moved(np.concatenate([*self.binned.bins.edges, np.zeros(1)]))
+
+
+def device_grower(binned: BinnedRows, context: FitContext) -> DeviceGrower | str:
+    """The grower for rows on a device; where it has no kernels, why, in words that complete a sentence.
+
+    Parameters
+    ----------
+    binned : BinnedRows
+    context : FitContext
+        Of the fit, whose trees share memory.
+
+    Returns
+    -------
+    DeviceGrower or str
+    """
+    device = binned.tensor.device
+    scratch = context.cached((), ("scratch of trees", device), lambda: CudaScratch(CudaKernels(device)))
+    return cuda.missing(device) or DeviceGrower(binned, scratch)

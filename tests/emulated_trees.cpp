@@ -1,5 +1,5 @@
 // The kernels of grow_trees.cu, on threads of a GPU that one processor stands in for.
-#include "emulated.hpp"
+#include "emulated_threads.hpp"
 
 #include "grow_trees.cu"
 
