@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gce import GCERegressor
 from gce._utils.devices import on_cpu
 from gce._utils.random import Streams
 from gce.bases import FitContext, SymmetricTree, Tree
@@ -137,11 +138,24 @@ def equal_trees(name: str, rows: int, device: torch.device) -> bool:
     return all(np.array_equal(one, two) for one, two in zip(*found, strict=True))
 
 
+def fit_seconds(rows: int, device: torch.device) -> list[dict[str, Any]]:
+    """Seconds of two default fits, and of the families in them."""
+    X, y = (part.cpu().numpy() for part in made_up(rows, device))
+    found = []
+    for _ in range(2):
+        began = time.perf_counter()
+        model = GCERegressor(device=device.type, random_state=0, verbose=False).fit(X, y[:, 0])
+        families = {family.name: (family.seconds, len(family.rounds)) for family in model.result_.families}
+        found.append({"seconds": time.perf_counter() - began, "families": families})
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--compared-rows", type=int, default=300_000, help="rows on which trees are compared")
+    parser.add_argument("--fit-rows", type=int, default=0, help="rows of default fits, the first of which compiles")
     parser.add_argument("--device", default="cuda")
     given = parser.parse_args()
     device = torch.device(given.device)
@@ -158,6 +172,8 @@ def main() -> None:
         "columns": COLUMNS,
         "binning_seconds": time.perf_counter() - began,
     }
+    if given.fit_rows:
+        result["default_fits"] = fit_seconds(given.fit_rows, device)
     for name in KINDS:
         result[name] = kind_times(name, X, y, given.rounds, context)
         result[name]["equal_to_the_processor"] = equal_trees(name, given.compared_rows, device)

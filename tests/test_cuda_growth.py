@@ -183,6 +183,13 @@ def test_a_round_is_one_launch_and_memory_is_used_again(compile_for):
 
 
 @EMULATED
+def test_trees_of_other_shapes_share_memory(compile_for):
+    scratch = CudaScratch(compile_for(1, 1, 3))
+    for seed in range(12):
+        compare(seed, 20 + seed, scratch)
+
+
+@EMULATED
 def test_memory_that_does_not_suffice_is_said(compile_for, monkeypatch):
     monkeypatch.setattr("gce.bases.trees.grower_cuda.available", lambda device: 1000)
     data, sampling, constraints, _ = drawn_problem(1, 50)

@@ -165,7 +165,7 @@ class BestFirst : public GainGrower {
                 feature_[i] = cut_[i] = 0;
         }
         if (thread() == 0)
-            round_.size[tree_] = count, state_->largest_D = state_->largest_H = 0;
+            round_.size[tree_] = count;
     }
 
     Node *nodes_;

@@ -3,9 +3,10 @@
 
 #include "threads.cuh"
 
-// Counters of a group in global memory, 0 at the start.
+// What a group counts and measures in global memory, 0 at the start.
 struct Counters {
     u32 arrived, released;
+    u64 largest_D, largest_H; // of a tree, as bits, which are ordered as numbers at least 0 are
 };
 
 class Group {
@@ -14,6 +15,7 @@ class Group {
 
     i64 block() const { return block_; }
     i64 blocks() const { return blocks_; }
+    Counters &counters() const { return *counters_; }
     // A warp of the group, and how many there are.
     i64 warp() const { return block_ * WARPS + ::warp(); }
     i64 warps() const { return blocks_ * WARPS; }

@@ -15,7 +15,7 @@ template <class Kind> inline void grow_all(const Round &round) {
     }
 }
 
-// Launch `blocks` blocks that are all resident; scratch memory and counters are 0.
+// Launch `blocks` blocks that are all resident; counters are 0.
 GCE_KERNEL void GCE_BOUNDS gce_grow_best_first(GCE_PARAMETER Round round) { grow_all<BestFirst>(round); }
 
 GCE_KERNEL void GCE_BOUNDS gce_grow_symmetric(GCE_PARAMETER Round round) { grow_all<Symmetric>(round); }

@@ -42,7 +42,6 @@ struct Node {
 
 // What the last block to arrive tells the others.
 struct State {
-    u64 largest_D, largest_H; // as bits, which are ordered as numbers at least 0 are
     Sum total;
     i64 n, all; // how many rows are learned from; whether these are all that have a Hessian
     i64 exponent_D, exponent_H;

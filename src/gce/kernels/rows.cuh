@@ -128,7 +128,8 @@ class RowGrower : public Grower {
         }
         largest_D = largest_of_warp(largest_D), largest_H = largest_of_warp(largest_H);
         if (lane() == 0)
-            raise_atomic(&state_->largest_D, bits_of(largest_D)), raise_atomic(&state_->largest_H, bits_of(largest_H));
+            raise_atomic(&group_.counters().largest_D, bits_of(largest_D)),
+                raise_atomic(&group_.counters().largest_H, bits_of(largest_H));
     }
 
     GCE_PHASE void draw_columns() {
@@ -157,8 +158,10 @@ class RowGrower : public Grower {
         if (thread() > 0)
             return;
         state_->n = (all ? count_all_ : count_)[tasks], state_->all = all;
-        state_->exponent_D = exponent_for(number_of(state_->largest_D));
-        state_->exponent_H = exponent_for(number_of(state_->largest_H));
+        state_->exponent_D = exponent_for(number_of(group_.counters().largest_D));
+        state_->exponent_H = exponent_for(number_of(group_.counters().largest_H));
+        // for the next tree
+        group_.counters().largest_D = group_.counters().largest_H = 0;
         state_->total = {};
         state_->rows_per_fill = rows_per_fill(state_->n);
         fill_task_[0] = 0, fill_task_[1] = divided_up(state_->n, state_->rows_per_fill);

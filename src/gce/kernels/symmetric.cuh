@@ -185,7 +185,7 @@ class Symmetric : public GainGrower {
         for (i64 i = thread(); i < count; i += threads())
             value_[before + i] = smaller(larger(value_[before + i], -farthest), farthest);
         if (thread() == 0)
-            round_.size[tree_] = before + count, state_->largest_D = state_->largest_H = 0;
+            round_.size[tree_] = before + count;
     }
 
     i64 most_;

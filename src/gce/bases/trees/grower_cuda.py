@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +30,8 @@ _FILE = "grow_trees.cu"
 _THREADS = 512
 #: Rows below which a second block costs more than it brings.
 _WORTH_A_BLOCK = 2048
+#: ``Counters`` of gce/kernels/group.cuh, in words of 64 bits.
+_COUNTERS = 3
 #: Fraction of the free memory that trees which grow side by side may take.
 _SHARE = 0.5
 
@@ -172,10 +174,9 @@ class CudaScratch:
             # old memory is free before new memory is taken
             self._memory = self._memory.new_empty(0)
             groups = min(trees, round_.blocks, self._affordable(size))
-            # kernels find 0 in it, and leave it so
-            self._memory = torch.zeros(groups * size, dtype=torch.uint8, device=self.kernels.device)
+            self._memory = self._memory.new_empty(groups * size)
         round_.blocks = groups * min(round_.blocks // groups, _useful_blocks(round_))
-        self._counters = torch.zeros(groups, dtype=torch.int64, device=self.kernels.device)
+        self._counters = torch.zeros(groups, _COUNTERS, dtype=torch.int64, device=self.kernels.device)
         round_.block_groups, round_.scratch, round_.scratch_size = groups, self._memory.data_ptr(), size
         round_.counters = self._counters.data_ptr()
 
@@ -187,7 +188,6 @@ class CudaScratch:
             bytes_ = torch.zeros(1, dtype=torch.int64, device=self.kernels.device)
             self.kernels.launch("gce_grow_scratch", 1, 1, round_, bytes_)
             self._sizes[key] = -(-int(bytes_.item()) // 256) * 256
-            self._memory = self._memory.new_empty(0)
         return self._sizes[key]
 
     def _affordable(self, size: int) -> int:
@@ -326,14 +326,7 @@ class DeviceGrower:
         grown = CudaTrees(data, asked.shape, self.scratch)
         outputs, length = grown.scale(asked.bound.contiguous(), model.free)
         nodes = grown.size, grown.feature, grown.cut, grown.left, grown.value
-        return GrownAtoms(lambda: self._arrays(*nodes), outputs, length)
-
-    def _arrays(self, size: Tensor, feature: Tensor, cut: Tensor, left: Tensor, value: Tensor) -> TreeArrays:
-        """Trees without the room that the largest ones need: as many nodes as there are, for which the host waits."""
-        used = torch.arange(feature.shape[2], device=size.device) < size[..., None]
-        feature, cut, left, value = (part[used] for part in (feature, cut, left, value))
-        threshold = self._edges[self._starts[feature.long()] + cut].masked_fill(left == 0, 0.0)
-        return TreeArrays(size.flatten(), feature, threshold, left, value[:, None])
+        return GrownAtoms(partial(_arrays, self._edges, self._starts, *nodes), outputs, length)
 
     def _moved(self, array: NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(array).to(self.binned.tensor.device)
@@ -355,6 +348,16 @@ class DeviceGrower:
     def _edges(self) -> Tensor:
         # a leaf looks up a column that may have no edges
         return self._moved(np.concatenate([*self.binned.bins.edges, np.zeros(1)]))
+
+
+def _arrays(
+    edges: Tensor, starts: Tensor, size: Tensor, feature: Tensor, cut: Tensor, left: Tensor, value: Tensor
+) -> TreeArrays:
+    """Trees without the room that the largest ones need: as many nodes as there are, for which the host waits."""
+    used = torch.arange(feature.shape[2], device=size.device) < size[..., None]
+    feature, cut, left, value = (part[used] for part in (feature, cut, left, value))
+    threshold = edges[starts[feature.long()] + cut].masked_fill(left == 0, 0.0)
+    return TreeArrays(size.flatten(), feature, threshold, left, value[:, None])
 
 
 def device_grower(binned: BinnedRows, context: FitContext) -> DeviceGrower | str:
