@@ -227,10 +227,15 @@ class Boosting(Algorithm):
         self, risk: Risk, active: ActiveSet, basis: Basis, bound: Tensor, streams: Streams, context: FitContext
     ) -> Iterator[Step]:
         began = time.perf_counter()
+        # numbers that the host knows need no transfer from a device
+        members, calls = active.members.cpu(), active.calls.cpu()
         for t in count(active.t + 1):
+            if len(active.members) < len(members):
+                calls = calls[torch.isin(members, active.members.cpu())]
+                members = active.members.cpu()
             here = risk if len(active.members) == len(risk.weight) else risk.select(active.members)
             gradient = here.gradient(active.train_pred)
-            rng = streams.at(t, active.members, active.calls)
+            rng = streams.at(t, members, calls)
             objective = self.objective(here, active, gradient, bound)
             proposal = basis.minimize(objective, active.X, rng=rng, context=context)
             assert proposal.outputs is not None
@@ -241,7 +246,9 @@ class Boosting(Algorithm):
             size = torch.minimum(self.learning_rate * proposal.step_length[:, None], max_step)
             # two operations: fused, they would round otherwise than those of other devices
             active.add(proposal, size, gap, active.pred + size[:, None] * proposal.outputs)
-            yield _step(active, here.value(active.train_pred), size, max_step, time.perf_counter() - began)
+            calls = calls + 1
+            step = _step(active, here.value(active.train_pred), size, max_step, time.perf_counter() - began)
+            yield replace(step, members=members.tolist(), calls=calls)
 
     def _in_blocks(
         self, risk: Risk, active: ActiveSet, booster: Booster, bound: Tensor, streams: Streams, held_out: HeldOut

@@ -21,7 +21,10 @@ from gce._utils import parallel
 from gce._utils.native import INT, array, kernel
 from gce.bases.base import Atoms
 from gce.bases.boosted import BoostedRounds, BoostingState
-from gce.bases.trees.grower import Grown, Round, Scratch, TreeRound
+from gce.bases.trees.binned import BinnedRows
+from gce.bases.trees.grower import Round, Scratch, TreeRound, TreeSettings
+from gce.bases.trees.growth import sampling, tree_arrays, tree_data
+from gce.bases.trees.tree_arrays import TreeArrays
 from gce.losses import CrossEntropy, Logistic, Loss, Squared
 
 Array = NDArray[np.float64]
@@ -63,24 +66,24 @@ class TreeBooster:
 
     Parameters
     ----------
-    trees : callable
-        From gradients and Hessians ``(1, n, k)`` of a member, the weight of one of its rows and a number of rounds to
-        the arrays of its trees.
-    atoms : callable
-        From the nodes of a round and the sizes of its trees ``(M, k)`` to atoms.
+    binned : BinnedRows
+    settings : TreeSettings
     scratch : Scratch
-    nodes : int
-        Nodes of one member's trees of a round, at most.
+    bound : Tensor of shape (k,)
+    atoms : callable
+        From trees, ``k`` of each member, to atoms.
     """
 
-    trees: Callable[[Array, Array, float, int], TreeRound]
-    atoms: Callable[[Grown, NDArray[np.int64]], Atoms]
+    binned: BinnedRows
+    settings: TreeSettings
     scratch: Scratch
-    nodes: int
+    bound: Tensor
+    atoms: Callable[[TreeArrays], Atoms]
 
     def at_once(self, members: int) -> int:
         """How many rounds are run in one call."""
-        return max(1, min(_MOST_ROUNDS, _MOST_NODES // (members * self.nodes)))
+        nodes = members * len(self.bound) * self.settings.shape.most_nodes(len(self.binned.X))
+        return max(1, min(_MOST_ROUNDS, _MOST_NODES // nodes))
 
     def run(self, state: BoostingState, keys: NDArray[np.uint64]) -> BoostedRounds:
         """Run rounds of random numbers ``(R, M)``, one for each round and member."""
@@ -88,13 +91,20 @@ class TreeBooster:
         block.run(self.scratch)
         return block
 
+    def trees(self, gradient: Array, hessian: Array, unit: float, rounds: int) -> TreeRound:
+        """The arrays of one member's trees, grown from gradients and Hessians ``(1, n, k)``."""
+        settings, any_key = self.settings, np.zeros(1, np.uint64)
+        data = tree_data(self.binned, settings, gradient, hessian, np.array([unit]))
+        drawn = sampling(self.binned, settings, any_key)
+        return TreeRound(data, settings.shape, drawn, settings.constraints, rounds)
+
 
 class _Block:
     """Rounds that were run in one call."""
 
     def __init__(self, booster: TreeBooster, state: BoostingState, keys: NDArray[np.uint64]) -> None:
         (members, rows, k), n, count = state.pred.shape, state.risk.weight.shape[1], len(keys)
-        self.count, self._to_atoms, self._before = count, booster.atoms, state.pred
+        self.count, self._booster, self._before = count, booster, state.pred
         inputs: dict[str, Tensor] = {
             "y": state.y,
             "weight": state.risk.weight,
@@ -152,7 +162,8 @@ class _Block:
         """The atoms of round ``t``, counted from 0."""
         parts = [own.nodes(t) for own in self._trees]
         nodes = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
-        return self._to_atoms(nodes, np.concatenate([own.size[t] for own in self._trees]))
+        sizes = np.concatenate([own.size[t] for own in self._trees])
+        return self._booster.atoms(tree_arrays(self._booster.binned, nodes, sizes, torch.device("cpu")))
 
     def pred(self, t: int) -> Tensor:
         """Predictions after round ``t``, ``(M, N, k)``."""

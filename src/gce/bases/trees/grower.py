@@ -124,6 +124,30 @@ class Constraints:
     groups: NDArray[np.uint64] | None = None
 
 
+@dataclass(frozen=True)
+class TreeSettings:
+    """What trees are grown by.
+
+    Parameters
+    ----------
+    shape : Shape
+    least, l2 : float
+        Minimum number of rows of a leaf, and rows without a gradient that are added to each.
+    subsample : float
+        Fraction of the rows.
+    columns : int
+        Number of columns that a tree may split.
+    constraints : Constraints
+    """
+
+    shape: Shape
+    least: float
+    l2: float
+    subsample: float
+    columns: int
+    constraints: Constraints
+
+
 class Scratch:
     """Memory that trees are grown in, lent to one thread at a time and used again by the next tree."""
 

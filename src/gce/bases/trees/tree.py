@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from gce._utils.codecs import Parts
 from gce._utils.params import Rules, check_parameters, count
@@ -22,16 +21,11 @@ from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Objective
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
-from gce.bases.trees.binned import BinnedBasis, BinnedRows
-from gce.bases.trees.booster import TreeBooster, knows_loss
-from gce.bases.trees.grower import Constraints, Grown, GrownTrees, Sampling, Scratch, Shape, TreeData, TreeRound
+from gce.bases.trees.binned import BinnedBasis
+from gce.bases.trees.grower import Constraints, Shape, TreeSettings
 from gce.losses import Loss
 from gce.preprocessing.sparse import Inputs
 
-Array = NDArray[np.float64]
-
-#: Hashes of rows, where all rows are trained on and none are needed.
-_UNNAMED = np.empty(0, np.uint64)
 #: Maximum depth of a symmetric tree, whose memory is allocated for all leaves at the start.
 _MOST_LEVELS = 16
 
@@ -130,56 +124,39 @@ class Tree(BinnedBasis):
         return other
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
-        model, binned, device = objective.model, self.binned(X, context), objective.bound.device
-        gradient, hessian = (np.ascontiguousarray(t.cpu().numpy()) for t in (model.gradient, model.hessian))
-        grown = GrownTrees(
-            self._data(binned, gradient, hessian, model.unit.cpu().numpy()),
-            self._shape,
-            self._sampling(binned, rng.member_keys()),
-            Constraints(self._signs, self._groups),
-            context.cached((), "scratch of trees", Scratch),
-        )
-        outputs, length = grown.scale(objective.bound.cpu().numpy(), model.free)
-        atoms = _atoms(binned, objective.bound.cpu(), grown.nodes(), grown.size[0]).to(device)
-        step_length = torch.from_numpy(length).to(device) if model.free else None
-        return Proposal(atoms, torch.from_numpy(outputs).to(device), step_length)
+        # who imports gce may never grow a tree
+        from gce.bases.trees.growth import Growth, tree_grower
+
+        binned = self.binned(X, context)
+        settings = self._settings(len(binned.bins.widths))
+        grown = tree_grower(binned, context).grow(Growth(objective.model, objective.bound, rng.member_keys(), settings))
+        atoms = TreeAtoms.later(grown.load, objective.bound)
+        return Proposal(atoms, grown.outputs, grown.length if objective.model.free else None)
 
     def booster(self, loss: Loss, bound: Tensor, X: Inputs, context: FitContext) -> Booster | None:
+        from gce.bases.trees.booster import TreeBooster, knows_loss
+        from gce.bases.trees.grower import Scratch
+
         if X.device.type != "cpu" or not knows_loss(loss):
             return None
-        binned, constraints = self.binned(X, context), Constraints(self._signs, self._groups)
-        sampling = self._sampling(binned, np.zeros(1, np.uint64))
+        binned, scratch = self.binned(X, context), context.cached((), "scratch of trees", Scratch)
+        settings = self._settings(len(binned.bins.widths))
+        return TreeBooster(binned, settings, scratch, bound, lambda trees: TreeAtoms(trees, bound))
 
-        def trees(gradient: Array, hessian: Array, unit: float, rounds: int) -> TreeRound:
-            data = self._data(binned, gradient, hessian, np.array([unit]))
-            return TreeRound(data, self._shape, sampling, constraints, rounds)
-
-        nodes = len(bound) * self._shape.most_nodes(len(X))
-        scratch = context.cached((), "scratch of trees", Scratch)
-        return TreeBooster(trees, partial(_atoms, binned, bound), scratch, nodes)
-
-    def _data(self, binned: BinnedRows, gradient: Array, hessian: Array, unit: Array) -> TreeData:
-        """What trees learn from; ``unit`` ``(M,)`` is the weight of one row."""
-        # rows are counted by their share of H, and a row without a gradient has the average Hessian
-        drawn = unit / self.subsample
-        least, l2 = self.min_samples_leaf * drawn, self.l2_regularization * drawn
-        return TreeData(binned.codes, binned.bins.widths, gradient, hessian, least, l2)
-
-    def _sampling(self, binned: BinnedRows, keys: NDArray[np.uint64]) -> Sampling:
-        d = len(binned.bins.widths)
-        columns = min(d, max(1, round(self.max_features * d)))
-        return Sampling(keys, binned.names if self.subsample < 1 else _UNNAMED, self.subsample, columns)
+    def _settings(self, d: int) -> TreeSettings:
+        """What trees of ``d`` columns are grown by."""
+        return TreeSettings(
+            self._shape,
+            least=self.min_samples_leaf,
+            l2=self.l2_regularization,
+            subsample=self.subsample,
+            columns=min(d, max(1, round(self.max_features * d))),
+            constraints=Constraints(self._signs, self._groups),
+        )
 
     @property
     def _shape(self) -> Shape:
         return Shape(self.max_leaf_nodes, self.max_depth, symmetric=False)
-
-
-def _atoms(binned: BinnedRows, bound: Tensor, nodes: Grown, sizes: NDArray[np.int64]) -> TreeAtoms:
-    """Atoms of trees of the given sizes ``(M, k)``."""
-    feature, cut, left, value = nodes
-    parts = sizes.reshape(-1), feature, binned.bins.thresholds(feature, cut, left > 0), left, value[:, None]
-    return TreeAtoms(TreeArrays(*map(torch.from_numpy, parts)), bound)
 
 
 class SymmetricTree(Tree):
@@ -257,6 +234,45 @@ class TreeAtoms(TreeAtomsBase):
     [[[-2.0], [1.0]]]
     """
 
+    #: Returns the trees, where nobody has looked at them yet.
+    _load: Callable[[], TreeArrays] | None = None
+
+    @classmethod
+    def later(cls, load: Callable[[], TreeArrays], bound: Tensor) -> Self:
+        """Atoms whose trees are loaded when they are first looked at: rounds need not wait for a device.
+
+        Parameters
+        ----------
+        load : callable
+            Returns the trees.
+        bound : Tensor of shape (k,)
+        """
+        atoms = cls.__new__(cls)
+        nn.Module.__init__(atoms)
+        atoms.register_buffer("bound", bound)
+        atoms._load = load
+        return atoms
+
+    @property
+    def trees(self) -> TreeArrays:
+        self._look()
+        return super().trees
+
+    def _look(self) -> None:
+        if self._load is not None:
+            for name, value in self._load().tensors().items():
+                self.register_buffer(name, value)
+            self._load = None
+
+    def _apply(self, *given: Any, **named: Any) -> Self:
+        # tensors that are not there yet would stay behind when the others are moved
+        self._look()
+        return super()._apply(*given, **named)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._look()
+        return super().__getstate__()
+
     @property
     def unstorable_name(self) -> str | None:
         return None if type(self) is TreeAtoms else super().unstorable_name
@@ -281,7 +297,7 @@ class TreeAtoms(TreeAtomsBase):
         return type(self), *self.bound.tolist()
 
     def __len__(self) -> int:
-        return len(self.get_buffer("size")) // len(self.bound)
+        return len(self.trees) // len(self.bound)
 
     def forward(self, X: Inputs) -> Tensor:
         each = self.bound.repeat(len(self))[:, None]
