@@ -14,7 +14,9 @@ from setuptools import Extension, setup
 
 HERE = Path(__file__).parent
 SOURCES = sorted(str(path.relative_to(HERE)) for path in HERE.glob("native/*.cpp"))
-HEADERS = sorted(str(path.relative_to(HERE)) for path in HERE.glob("native/*.hpp"))
+#: Headers that kernels of GPUs share, which are compiled at run time, and come with the package.
+SHARED = "src/gce/kernels"
+HEADERS = sorted(str(path.relative_to(HERE)) for own in ("native", SHARED) for path in HERE.glob(f"{own}/*.hpp"))
 #: Flags of each instruction set; products are fused where the source says so and nowhere else, so that all give the
 #: same bits.
 GNU = ["-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
@@ -37,6 +39,7 @@ def extensions() -> list[Extension]:
             f"gce._utils._native_{level}",
             SOURCES,
             depends=HEADERS,
+            include_dirs=[SHARED],
             define_macros=[("GCE_MODULE", f"PyInit__native_{level}"), ("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=[*common, *flags],
             extra_link_args=[] if windows else ["-s", "-pthread"],

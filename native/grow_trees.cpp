@@ -40,7 +40,7 @@ i64 sample_rows(const Round &round, i64 member, u32 *rows) {
             for (i64 j = 0; j < round.outputs; j++)
                 used |= H[i * round.outputs + j] != 0;
             if (used && !all)
-                used = static_cast<double>(splitmix64(round.names[i] ^ round.keys[member])) < limit;
+                used = drawn(round.names[i], round.keys[member], limit);
             rows[count] = static_cast<u32>(i);
             count += used;
         }
@@ -49,26 +49,6 @@ i64 sample_rows(const Round &round, i64 member, u32 *rows) {
             return count;
     }
     return 0;
-}
-
-// The columns that a tree may split, ascending.
-void sample_columns(const Round &round, i64 tree, i64 *columns) {
-    const i64 d = round.n_columns;
-    u64 state = splitmix64(round.keys[tree / round.outputs]) + static_cast<u64>(tree % round.outputs);
-    i64 count = 0;
-    // each column is taken with the probability that leaves the right number of columns to be taken from the rest
-    for (i64 c = 0; c < d && count < round.columns_per_tree; c++) {
-        state = splitmix64(state);
-        if (state % static_cast<u64>(d - c) < static_cast<u64>(round.columns_per_tree - count))
-            columns[count++] = c;
-    }
-}
-
-// The exponent e for which 2^e times the largest number is at most 2^30.
-i64 exponent_for(double largest) {
-    int e = 0;
-    std::frexp(largest, &e);
-    return largest > 0 ? 30 - e : 0;
 }
 
 struct Drawn {
@@ -83,7 +63,7 @@ Drawn take_drawn(const Round &round, Arena &arena) {
 Training training(const Round &round, i64 tree, const Drawn &drawn) {
     const i64 member = tree / round.outputs, output = tree % round.outputs;
     const i64 n = sample_rows(round, member, drawn.rows);
-    sample_columns(round, tree, drawn.columns);
+    sample_columns(round.keys[member], output, round.n_columns, round.columns_per_tree, drawn.columns);
     const double *D = round.D + member * round.n_train * round.outputs, *H = round.H + member * round.n_train * round.outputs;
     double largest_D = 0, largest_H = 0;
     for (i64 i = output; i < round.n_train * round.outputs; i += round.outputs) {

@@ -1,8 +1,4 @@
-// Gradients and Hessians as integers, and their sums by column and bin.
-//
-// A gradient becomes the nearest integer to D * 2^e, with e such that the largest becomes at most 2^30: the error of a sum
-// over n rows is at most n * 2^-30 of the largest gradient, half of that on average, and sums of integers depend neither on
-// their order nor on threads, devices or shards. The same holds for Hessians. Leaf values are computed from finer integers.
+// Sums of gradients and Hessians by column and bin, and the rows of a tree in training.
 #pragma once
 
 #include <algorithm>
@@ -12,49 +8,7 @@
 #include <vector>
 
 #include "common.hpp"
-
-struct Quantised {
-    i32 gradient, hessian;
-};
-
-#if defined(__GNUC__)
-typedef i64 Sum __attribute__((vector_size(16)));
-inline Sum widened(Quantised row) { return Sum{row.gradient, row.hessian}; }
-inline i64 gradient(const Sum &sum) { return sum[0]; }
-inline i64 hessian(const Sum &sum) { return sum[1]; }
-inline bool empty(const Sum &sum) { return (sum[0] | sum[1]) == 0; }
-#else
-struct Sum {
-    i64 g, h;
-    Sum &operator+=(const Sum &other) { return g += other.g, h += other.h, *this; }
-    Sum &operator-=(const Sum &other) { return g -= other.g, h -= other.h, *this; }
-    Sum operator+(const Sum &other) const { return {g + other.g, h + other.h}; }
-    Sum operator-(const Sum &other) const { return {g - other.g, h - other.h}; }
-};
-inline Sum widened(Quantised row) { return {row.gradient, row.hessian}; }
-inline i64 gradient(const Sum &sum) { return sum.g; }
-inline i64 hessian(const Sum &sum) { return sum.h; }
-inline bool empty(const Sum &sum) { return (sum.g | sum.h) == 0; }
-#endif
-
-// Binned rows: blocks of four columns, one byte per value.
-struct Codes {
-    const u8 *bytes;
-    i64 rows;
-
-    const u32 *block(i64 column) const {
-        return reinterpret_cast<const u32 *>(bytes + (column >> 2) * 4 * rows);
-    }
-    u8 at(i64 column, i64 row) const { return bytes[(column >> 2) * 4 * rows + 4 * row + (column & 3)]; }
-    static int shift(i64 column) { return static_cast<int>(column & 3) * 8; }
-};
-
-// Which columns a tree may split, and where their bins begin in a histogram.
-struct Columns {
-    const i64 *index; // ascending
-    const i64 *start; // one more than there are columns
-    i64 count, bins;
-};
+#include "sums.hpp"
 
 template <int M>
 void add_block(const u32 *GCE_RESTRICT words, const u32 *GCE_RESTRICT order, const Quantised *GCE_RESTRICT rows, i64 n,

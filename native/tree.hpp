@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arena.hpp"
+#include "histogram.hpp"
 #include "split.hpp"
 
 // Where histograms of several shards are added up; missing where there is one.
@@ -11,17 +12,6 @@ struct Tree {
     i32 *feature, *cut, *left; // of each node; children are adjacent, left is 0 for a leaf
     double *value;
     i32 *leaf; // of each row
-};
-
-// Numbers times a power of two, as integers; in two steps, because 2^1024 is infinite.
-class Rounded {
-  public:
-    explicit Rounded(i64 exponent)
-        : one_(std::ldexp(1.0, static_cast<int>(exponent / 2))), two_(std::ldexp(1.0, static_cast<int>(exponent - exponent / 2))) {}
-    i64 operator()(double number) const { return std::llrint(number * one_ * two_); }
-
-  private:
-    double one_, two_;
 };
 
 struct Training {
@@ -80,17 +70,9 @@ struct Training {
         return {SHORT * least * all, l2 * all};
     }
 
-    // How many powers of two finer than for histograms gradients can be rounded before sums over all rows overflow.
-    int finer() const {
-        int bits = 0;
-        while ((codes.rows >> bits) > 0)
-            bits++;
-        return 32 - bits;
-    }
-
     // The sum of some rows, rounded more finely: leaf values are exact to about n * 2^-62 of the largest gradient.
     Sum fine_sum(const u32 *order, i64 count) const {
-        const Rounded by_D(exponent_D + finer()), by_H(exponent_H + finer());
+        const Rounded by_D(exponent_D + finer(codes.rows)), by_H(exponent_H + finer(codes.rows));
         i64 sum_D = 0, sum_H = 0;
         for (i64 i = 0; i < count; i++) {
             const i64 at = order[i] * outputs + output;

@@ -5,17 +5,15 @@
 // is taken: quantisation must not choose between splits that are equally good.
 #pragma once
 
-#include <limits>
-
-#include "histogram.hpp"
+#include "sums.hpp"
 
 constexpr double TIE = 1.0 / (1 << 20);
 // Quantised Hessians of a leaf with exactly as many rows as it must have may add up to a little less.
 constexpr double SHORT = 1 - 1e-6;
 
 struct Interval {
-    double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
-    double clip(double value) const { return std::min(std::max(value, low), high); }
+    double low = -infinity(), high = infinity();
+    double clip(double value) const { return smaller(larger(value, low), high); }
 };
 
 struct Limits {
