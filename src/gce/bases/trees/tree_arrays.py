@@ -12,8 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gce._utils import cuda
 from gce._utils.codecs import Parts, narrowed
 from gce.bases.trees.predictor import PreparedTrees, restored_nodes
+from gce.bases.trees.predictor_cuda import MOST_NODES, DeviceTrees
 
 #: Places of rows in trees that tensor operations keep at once.
 _PLACES_AT_ONCE = 1 << 23
@@ -128,7 +130,7 @@ class TreeArrays:
         """Weighted sums of the leaf values of each row, ``(count, n, v)`` in float64.
 
         Each sum is in the order of the trees: the result of a row is the same to the last bit whatever the other rows
-        are, on any number of threads, and with compiled loops or tensor operations.
+        are, on any number of threads, on a processor or a GPU, and with compiled loops or tensor operations.
 
         Parameters
         ----------
@@ -139,6 +141,8 @@ class TreeArrays:
         count : int
         """
         if X.device.type != "cpu":
+            if cuda.missing(X.device) is None and len(self.left) <= MOST_NODES:
+                return self._on_device.summed(X, weights, into, count)
             return self._summed_by_tensors(X, weights, into.tolist(), count)
         rows = X.detach().double().contiguous().numpy()
         found = self._prepared.summed(rows, weights.double().contiguous().numpy(), into.numpy(), count)
@@ -148,6 +152,11 @@ class TreeArrays:
     def _prepared(self) -> PreparedTrees:
         """What kernels need to know, found out once."""
         return PreparedTrees(*(getattr(self, field.name).contiguous().numpy() for field in fields(self)))
+
+    @cached_property
+    def _on_device(self) -> DeviceTrees:
+        """The same for kernels of a GPU."""
+        return DeviceTrees(*self.tensors().values())
 
     def __getstate__(self) -> dict[str, Any]:
         # what kernels need is found out again

@@ -4,7 +4,7 @@
 // or a GPU, and repeated rows draw what a row of their weight draws.
 #pragma once
 
-#include "common.hpp"
+#include "portable.hpp"
 
 inline u64 key_of_left(u64 key) { return splitmix64(key ^ 0x5851F42D4C957F2Dull); }
 inline u64 key_of_right(u64 key) { return splitmix64(key ^ 0x14057B7EF767814Full); }
