@@ -6,8 +6,12 @@ namespace predicting {
 #include "predict_trees.cu"
 }
 namespace growing {
-#include "grow_forest.cu"
+#include "grow_classes.cu"
+#include "grow_several.cu"
+#include "grow_single.cu"
 }
+
+extern "C" void take_turns_backwards(i64 yes) { emulated::backwards = yes != 0; }
 
 extern "C" void predict_trees(i64 blocks, i64 threads, i64 shared, predicting::Trees trees, predicting::Sums sums, const void *X,
                               i64 rows, i64 width, i64 numbers, i64 values, i64 tiled) {

@@ -1,13 +1,17 @@
 """Trees of GPUs against those of processors, to the bit: kernels run by an emulator, and on a GPU where there is one."""
 
+import ctypes
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulated import EMULATED, EmulatedKernel
+from emulated import EMULATED, EmulatedKernel, library
+from gce import GCERegressor
 from gce._utils import cuda
+from gce.bases import Forest
 from gce.bases.trees import grower_forest
 from gce.bases.trees.grower_forest import DeviceForest
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
@@ -16,7 +20,7 @@ from helpers import GPU, random_trees
 from test_random_trees import KINDS, rows_of
 from test_trees_inference import INPUTS, rows_for
 
-QUIET = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def predictions(seed, n, outputs, trees, value, number):
@@ -81,15 +85,68 @@ def forests(seed, kind, weighted, tries, least, n=60, d=6, members=2):
 @QUIET
 @given(
     st.integers(0, 10**6), st.sampled_from(KINDS), st.booleans(), st.integers(1, 6), st.sampled_from([0, 1, 2.5]),
-    st.sampled_from([1, 5, 1024]), FLOATS,
+    st.sampled_from([1, 5, 1024]), FLOATS, st.booleans(),
 )  # fmt: skip
-def test_forests(monkeypatch, seed, kind, weighted, tries, least, few, dtype):
-    monkeypatch.setattr(cuda, "kernel", EmulatedKernel)
-    monkeypatch.setattr(grower_forest, "_FEW", few)
-    monkeypatch.setattr(grower_forest, "_LARGE", 64)
-    monkeypatch.setattr(grower_forest, "_SMALL", 64)
+def test_forests(monkeypatch, seed, kind, weighted, tries, least, few, dtype, backwards):
+    emulate(monkeypatch, few, backwards)
     trees, seeds = forests(seed, kind, weighted, tries, least)
     assert_equal(DeviceForest(trees, torch.device("cpu")).grown(seeds, dtype), trees.grown(seeds, dtype))
+
+
+@EMULATED
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("d", "tries"), [(150, 70), (33, 33), (40, 3)])
+def test_forests_of_wide_tables(monkeypatch, d, tries, kind):
+    """More columns than a warp has lanes, and than shared memory holds."""
+    emulate(monkeypatch, 30, backwards=kind == "number")
+    trees, seeds = forests(3, kind, True, tries, 1.0, n=120, d=d, members=1)
+    found = DeviceForest(trees, torch.device("cpu")).grown(seeds, torch.float64)
+    assert len(found.left) > 50
+    assert_equal(found, trees.grown(seeds, torch.float64))
+
+
+@EMULATED
+def test_trees_that_memory_does_not_hold_at_once(monkeypatch):
+    emulate(monkeypatch, 16, backwards=False)
+    trees, seeds = forests(1, "number", False, 3, 1.0)
+    forest, at_once, some = DeviceForest(trees, torch.device("cpu")), [], DeviceForest._some
+    monkeypatch.setattr(DeviceForest, "_some", lambda self, *given: at_once.append(len(given[1])) or some(self, *given))
+    monkeypatch.setattr(grower_forest, "available", lambda device: 60_000)
+    assert_equal(forest.grown(seeds, torch.float64), trees.grown(seeds, torch.float64))
+    assert sum(at_once) == 4
+    assert len(at_once) > 1
+    monkeypatch.setattr(grower_forest, "available", lambda device: 10_000)
+    with pytest.raises(MemoryError, match=r"needs about 0.0 GiB of memory on cpu, .* use fewer rows"):
+        forest.grown(seeds, torch.float64)
+
+
+@GPU
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "d", "tries"), [(300, 6, 3), (20_000, 28, 28), (2_000, 200, 14)])
+def test_forests_on_a_gpu(kind, weighted, n, d, tries):
+    trees, seeds = forests(0, kind, weighted, tries, 1.0, n, d)
+    assert_equal(DeviceForest(trees, torch.device("cuda")).grown(seeds, torch.float32), trees.grown(seeds, torch.float32))
+
+
+@GPU
+def test_a_forest_that_is_fitted_on_a_gpu():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = X[:, 0] * X[:, 1]
+    here, there = (
+        GCERegressor(basis=Forest(10), cv=2, device=device, random_state=0, verbose=False).fit(X, y)
+        for device in ("cpu", "cuda")
+    )
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=1e-6)
+
+
+def emulate(monkeypatch, few, backwards):
+    """Kernels on a processor, with two warps to a block."""
+    monkeypatch.setattr(cuda, "kernel", EmulatedKernel)
+    library().take_turns_backwards(ctypes.c_int64(backwards))
+    for name, value in (("_FEW", few), ("_LARGE", 64), ("_SMALL", 64)):
+        monkeypatch.setattr(grower_forest, name, value)
 
 
 def assert_equal(one, two):

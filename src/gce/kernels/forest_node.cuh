@@ -39,8 +39,8 @@ struct Forest {
     i32 *depth;              // (2 * rows of all trees,): one more than that of a cut or leaf, 0 where there is none
     i32 *split;              // (rows of all trees,): column and code of cuts
     double *value;           // (rows of all trees, k): of leaves
-    i32 *block_columns;      // (blocks of the first kernel, d), ascending
-    i32 *warp_columns;       // (warps of the second kernel, d), ascending
+    i32 *block_columns;      // (blocks of the first kernel, d), where shared memory does not hold columns
+    i32 *warp_columns;       // (warps of the second kernel, d), likewise
     Part *waiting;           // (rows of all trees,): nodes of few rows
     u64 *pushed, *taken;     // how many of these there are, and how many are being grown
     i64 rows, d, k, words, tries, few, weighted;

@@ -40,7 +40,7 @@ inline Node node_at(const Node *at) {
 
 // Leaves of one row in some trees; a last tree stands in for those that are not there.
 template <class Number>
-void walk(const Trees &trees, const i32 *order, i64 some, const Number *x, i64 stride, u32 *at) {
+void walk(const Trees &trees, const i32 *order, i64 some, const Number *x, int stride, u32 *at) {
     for (int q = 0; q < AT_ONCE; q++)
         at[q] = load(trees.roots + load(order + (q < some ? q : some - 1)));
     u32 moving;
@@ -61,7 +61,7 @@ template <class Value> double leaf(const Trees &trees, u32 node, i64 j) {
 
 // One sum of one row with one output, in a register.
 template <class Value, class Number>
-void add_numbers(const Trees &trees, const Sums &sums, i64 s, const Number *x, i64 stride, double *into) {
+void add_numbers(const Trees &trees, const Sums &sums, i64 s, const Number *x, int stride, double *into) {
     double total = 0.0;
     u32 at[AT_ONCE];
     for (i64 t = sums.start[s], end = sums.start[s + 1]; t < end; t += AT_ONCE) {
@@ -75,7 +75,7 @@ void add_numbers(const Trees &trees, const Sums &sums, i64 s, const Number *x, i
 }
 
 template <class Value, class Number>
-void add_vectors(const Trees &trees, const Sums &sums, i64 s, const Number *x, i64 stride, double *into) {
+void add_vectors(const Trees &trees, const Sums &sums, i64 s, const Number *x, int stride, double *into) {
     u32 at[AT_ONCE];
     for (i64 j = 0; j < trees.outputs; j++)
         into[j] = 0.0;
@@ -94,7 +94,7 @@ void add_vectors(const Trees &trees, const Sums &sums, i64 s, const Number *x, i
 
 // Some sums of one row, whose values in the columns are a stride apart.
 template <class Value, class Number>
-void add_row(const Trees &trees, const Sums &sums, i64 first, i64 step, const Number *x, i64 stride, i64 row, i64 rows) {
+void add_row(const Trees &trees, const Sums &sums, i64 first, i64 step, const Number *x, int stride, i64 row, i64 rows) {
     for (i64 s = first; s < sums.count; s += step) {
         double *const into = sums.result + (s * rows + row) * trees.outputs;
         if (trees.outputs == 1)
@@ -117,7 +117,7 @@ void sum_leaves(const Trees &trees, const Sums &sums, const Number *X, i64 rows,
     }
     Number *const tile = reinterpret_cast<Number *>(memory);
     // one more apart than there are rows: neighbouring numbers of a row are written to different banks
-    const i64 stride = size + 1;
+    const int stride = static_cast<int>(size) + 1;
     for (i64 i = row; i < here * width; i += size)
         tile[i % width * stride + i / width] = load(X + first * width + i);
     sync_block();

@@ -152,7 +152,8 @@ def _seconds(atoms: ForestAtoms, X: Inputs) -> float:
     """The seconds that atoms take to predict all rows, estimated on a few."""
     few = X[:: max(1, len(X) // _ROWS_TRIED)]
     began = time.monotonic()
-    atoms(few)
+    # waits for the device
+    float(atoms(few).sum())
     return (time.monotonic() - began) * len(X) / len(few)
 
 

@@ -1,4 +1,4 @@
-"""Random forests grown on a CUDA device: the kernels of ``gce/kernels/grow_forest.cu``."""
+"""Random forests grown on a CUDA device: the kernels of ``gce/kernels/grow_forest.cuh``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from gce.bases.trees.integers import SHORT, halves
 
 #: Threads of blocks that grow the first nodes of a tree, and of those whose warps grow nodes of few rows.
 _LARGE, _SMALL, _WARP = 512, 256, 32
-#: Bytes of shared memory: of a team's words and its stack of nodes, in the order of the kernels.
-_LARGE_SHARED, _SMALL_SHARED = 8 * 1025 + 968, _SMALL // _WARP * (128 + 968)
+#: Bytes of shared memory: of a team's words, its columns and its stack of nodes, for a block and for a warp.
+_BLOCK_SHARED, _WARP_SHARED = 8 * 1025 + 512 + 968, 128 + 512 + 968
+#: Most columns that are kept in shared memory.
+_NEAR = 128
 #: Most rows of a node that one warp grows.
 _FEW = 1024
 #: Bytes of a node that waits for a warp.
@@ -135,11 +137,14 @@ class DeviceForest:
         rows = self._rows[member]
         total, d, empty = int(rows.sum()), len(self._of.binned.bins.widths), self._empty
         large, small = (
-            cuda.kernel("grow_forest.cu", f"grow_{size}_{self._kind}", self._device) for size in ("large", "small")
+            cuda.kernel(f"grow_{self._kind}.cu", f"grow_{size}_{self._kind}", self._device)
+            for size in ("large", "small")
         )
-        blocks = small.resident_blocks(_SMALL, _SMALL_SHARED)
-        blocks = max(1, min(blocks, _COLUMN_BYTES // (_SMALL // _WARP * 4 * d)))
-        columns = torch.arange(d, dtype=torch.int32, device=self._device)
+        warps = _SMALL // _WARP
+        blocks = small.resident_blocks(_SMALL, warps * _WARP_SHARED)
+        far = 0 if d <= _NEAR else d
+        if far:
+            blocks = max(1, min(blocks, _COLUMN_BYTES // (warps * 4 * d)))
         counts = torch.zeros(2, dtype=torch.int64, device=self._device)
         start = self._tensor(np.cumsum(rows) - rows)
         made = {
@@ -151,16 +156,16 @@ class DeviceForest:
             "depth": torch.zeros(2 * total, dtype=torch.int32, device=self._device),
             "split": empty(total, dtype=torch.int32),
             "value": empty(total, self._k, dtype=torch.float64),
-            "block_columns": columns.repeat(len(seed), 1),
-            "warp_columns": columns.repeat(blocks * _SMALL // _WARP, 1),
+            "block_columns": empty(len(seed), far, dtype=torch.int32),
+            "warp_columns": empty(blocks * warps, far, dtype=torch.int32),
             "waiting": empty(total, _WAITING, dtype=torch.uint8),
             "pushed": counts[0],
             "taken": counts[1],
         }
         numbers = (total, d, self._k, made["records"].shape[1], min(self._of.tries, d), _FEW, int(self._weighted))
         forest = _Forest(*(made[name].data_ptr() for name in _POINTERS), *numbers)
-        large(len(seed), _LARGE, forest, shared=_LARGE_SHARED)
-        small(blocks, _SMALL, forest, shared=_SMALL_SHARED)
+        large(len(seed), _LARGE, forest, shared=_BLOCK_SHARED)
+        small(blocks, _SMALL, forest, shared=warps * _WARP_SHARED)
         del made["order"], made["waiting"], made["warp_columns"]
         return self._ordered(made["depth"], made["split"], made["value"], start, dtype)
 

@@ -5,6 +5,8 @@
 //
 // No place of a node is reserved: a cut is known by where the rows of its right side begin, a leaf by where its rows begin. Nodes
 // of one level follow each other as their rows do, and gce/bases/trees/grower_forest.py puts the levels one after another.
+#pragma once
+
 #include "forest_node.cuh"
 
 // Nodes that wait in a block or warp: of two children the larger waits, so that each is at most half of the one before.
@@ -14,6 +16,18 @@ struct Stack {
     Part part[MOST_WAITING];
     int count;
 };
+
+// Columns of a table that is not wide are kept in shared memory.
+constexpr i64 NEAR_COLUMNS = 128, NEAR_WORDS = NEAR_COLUMNS / 2;
+
+// A team's columns, ascending, where it has them.
+template <class Team> i32 *near_or_far(const Team &team, i64 d, u64 *near, i32 *far) {
+    i32 *const columns = d <= NEAR_COLUMNS ? reinterpret_cast<i32 *>(near) : far;
+    for (i64 i = team.thread(); i < d; i += team.threads())
+        columns[i] = static_cast<i32>(i);
+    team.sync();
+    return columns;
+}
 
 // Children of a node that is cut; the smaller one is taken next.
 template <class Push> void push_children(const Part &part, const Cut &cut, const Push &push) {
@@ -26,8 +40,9 @@ template <class Push> void push_children(const Part &part, const Cut &cut, const
 
 template <Kind KIND, bool WEIGHTED> void grow_large(const Forest &forest, u64 *memory) {
     BlockTeam team(memory);
-    Stack &stack = *reinterpret_cast<Stack *>(memory + BlockTeam::WORDS);
-    i32 *const columns = forest.block_columns + block_index() * forest.d;
+    u64 *const near = memory + BlockTeam::WORDS;
+    Stack &stack = *reinterpret_cast<Stack *>(near + NEAR_WORDS);
+    i32 *const columns = near_or_far(team, forest.d, near, forest.block_columns + block_index() * forest.d);
     const u32 tree = static_cast<u32>(block_index());
     Grower<KIND, WEIGHTED, BlockTeam> grower(forest, team, columns, tree);
     const i64 n = forest.tree_rows(tree);
@@ -60,9 +75,12 @@ template <Kind KIND, bool WEIGHTED> void grow_large(const Forest &forest, u64 *m
 
 template <Kind KIND, bool WEIGHTED> void grow_small(const Forest &forest, u64 *memory) {
     const int warp = thread_index() / WARP;
-    WarpTeam team(memory + warp * WarpTeam::WORDS);
-    Stack &stack = reinterpret_cast<Stack *>(memory + thread_count() / WARP * WarpTeam::WORDS)[warp];
-    i32 *const columns = forest.warp_columns + (block_index() * (thread_count() / WARP) + warp) * forest.d;
+    constexpr i64 WORDS = WarpTeam::WORDS + NEAR_WORDS + (sizeof(Stack) + 7) / 8;
+    u64 *const near = memory + warp * WORDS + WarpTeam::WORDS;
+    WarpTeam team(memory + warp * WORDS);
+    Stack &stack = *reinterpret_cast<Stack *>(near + NEAR_WORDS);
+    i32 *const far = forest.warp_columns + (block_index() * (thread_count() / WARP) + warp) * forest.d;
+    i32 *const columns = near_or_far(team, forest.d, near, far);
     while (true) {
         u64 taken = 0;
         if (lane_index() == 0)
@@ -90,23 +108,13 @@ template <Kind KIND, bool WEIGHTED> void grow_small(const Forest &forest, u64 *m
     }
 }
 
+// Bounds of registers: several blocks share a multiprocessor.
+#define GCE_GROW_LARGE(KIND) GCE_BOUNDS(512, KIND == SINGLE ? 2 : 1)
+#define GCE_GROW_SMALL(KIND) GCE_BOUNDS(256, KIND == SINGLE ? 3 : 2)
+
 template <bool LARGE, Kind KIND> void grow(const Forest &forest, u64 *memory) {
     if constexpr (LARGE)
         forest.weighted ? grow_large<KIND, true>(forest, memory) : grow_large<KIND, false>(forest, memory);
     else
         forest.weighted ? grow_small<KIND, true>(forest, memory) : grow_small<KIND, false>(forest, memory);
 }
-
-// One kernel for each kind of targets: registers are those of the kind that needs the most.
-#define GCE_GROW(name, LARGE, KIND) \
-    GCE_KERNEL GCE_BOUNDS(LARGE ? 512 : 256, KIND == SINGLE ? (LARGE ? 2 : 3) : (LARGE ? 1 : 2)) name(Forest forest) { \
-        GCE_SHARED(memory); \
-        grow<LARGE, KIND>(forest, memory); \
-    }
-
-GCE_GROW(grow_large_single, true, SINGLE)
-GCE_GROW(grow_large_several, true, SEVERAL)
-GCE_GROW(grow_large_classes, true, CLASSES)
-GCE_GROW(grow_small_single, false, SINGLE)
-GCE_GROW(grow_small_several, false, SEVERAL)
-GCE_GROW(grow_small_classes, false, CLASSES)
