@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")
 #: For tests that run kernels this way.
 EMULATED = pytest.mark.skipif(COMPILER is None, reason="no compiler here")
-FLAGS = "-shared -fPIC -std=c++17 -O1 -ffp-contract=off -Wno-unknown-pragmas".split()
+FLAGS = ["-shared", "-fPIC", "-std=c++17", "-O1", "-ffp-contract=off", "-Wno-unknown-pragmas"]
 
 
 @cache

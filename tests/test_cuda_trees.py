@@ -1,4 +1,4 @@
-"""Trees of GPUs against those of processors, to the bit: kernels run by an emulator, and on a GPU where there is one."""
+"""Trees of GPUs against those of processors, to the bit: kernels in an emulator, and on a GPU where there is one."""
 
 import ctypes
 
@@ -126,7 +126,8 @@ def test_trees_that_memory_does_not_hold_at_once(monkeypatch):
 @pytest.mark.parametrize(("n", "d", "tries"), [(300, 6, 3), (20_000, 28, 28), (2_000, 200, 14)])
 def test_forests_on_a_gpu(kind, weighted, n, d, tries):
     trees, seeds = forests(0, kind, weighted, tries, 1.0, n, d)
-    assert_equal(DeviceForest(trees, torch.device("cuda")).grown(seeds, torch.float32), trees.grown(seeds, torch.float32))
+    there = DeviceForest(trees, torch.device("cuda")).grown(seeds, torch.float32)
+    assert_equal(there, trees.grown(seeds, torch.float32))
 
 
 @GPU

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -23,10 +23,12 @@ from gce.bases.objectives import Joint, Objective
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis
-from gce.bases.trees.grower_forest import DeviceForest, can_grow
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
 from gce.losses import CrossEntropy, Logistic, Loss, links
 from gce.preprocessing.sparse import Inputs
+
+if TYPE_CHECKING:
+    from gce.bases.trees.grower_forest import DeviceForest
 
 Link = Literal["identity", "logit", "log"]
 
@@ -102,7 +104,7 @@ class Forest(BinnedBasis):
             members.append((rows, WeightedTargets.of(weight[rows] / unit, y[rows])))
         tries = self._tries(len(binned.bins.widths), link)
         trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf))
-        grower = DeviceForest(trees, device) if can_grow(trees, device) else trees
+        grower = _grower(trees, device)
         offset, reach = (risk.offset - centre).cpu(), objective.bound.cpu()
         if link != "identity":
             # the farthest a score can be from the offset
@@ -155,6 +157,16 @@ def _seconds(atoms: ForestAtoms, X: Inputs) -> float:
     # waits for the device
     float(atoms(few).sum())
     return (time.monotonic() - began) * len(X) / len(few)
+
+
+def _grower(trees: RandomTrees, device: torch.device) -> RandomTrees | DeviceForest:
+    """What grows trees, on the device of the fit where it can."""
+    if device.type == "cpu":
+        return trees
+    # most processes have no use for it
+    from gce.bases.trees.grower_forest import DeviceForest, can_grow
+
+    return DeviceForest(trees, device) if can_grow(trees, device) else trees
 
 
 def _link(loss: Loss) -> Link:

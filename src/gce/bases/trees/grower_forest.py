@@ -28,16 +28,16 @@ _FEW = 1024
 _WAITING = 24
 #: Bytes that the columns of all warps may take.
 _COLUMN_BYTES = 1 << 28
-#: Bytes per row of a tree, beside those of its outputs and of each of them: while it grows, and while nodes are ordered.
+#: Bytes per row of a tree, and for each of its outputs: while it grows, and while nodes are put in order.
 _ROW_BYTES, _OUTPUT_BYTES = 44 + 2 * 90, 8 + 2 * 20
 #: The share of free memory that trees which grow together may take.
 _SHARE = 0.5
 
-_POINTERS = (
-    "records record_start scale units least member start seed values value_start order depth split value block_columns "
-    "warp_columns waiting pushed taken"
-).split()
-_NUMBERS = "rows d k words tries few weighted".split()
+_POINTERS = [
+    *("records", "record_start", "scale", "units", "least", "member", "start", "seed", "values", "value_start"),
+    *("order", "depth", "split", "value", "block_columns", "warp_columns", "waiting", "pushed", "taken"),
+]
+_NUMBERS = ["rows", "d", "k", "words", "tries", "few", "weighted"]
 
 
 class _Forest(ctypes.Structure):

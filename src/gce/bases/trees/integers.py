@@ -48,5 +48,5 @@ def scaled(values: Floats, exponent: NDArray[np.int64]) -> Floats:
 
 
 def halves(exponent: NDArray[np.int64]) -> Floats:
-    """Two factors of two to the power of exponents ``(k,)``, ``(2, k)``: it may overflow where a product with it does not."""
+    """Two factors of two to the power of exponents ``(k,)``, ``(2, k)``: it may overflow where a product does not."""
     return np.stack([np.ldexp(1.0, exponent // 2), np.ldexp(1.0, exponent - exponent // 2)])

@@ -17,7 +17,7 @@ _TILE_BYTES = 64 << 10
 #: Blocks that keep a device busy: where there are fewer tiles of rows, sums are divided as well.
 _BLOCKS = 4096
 #: Nodes are numbered by 32 bits.
-MOST_NODES = 2**32 - 1
+_MOST_NODES = 2**32 - 1
 
 
 class _Trees(ctypes.Structure):
@@ -32,6 +32,11 @@ class _Sums(ctypes.Structure):
 
     _fields_ = [("order", ctypes.c_void_p), ("start", ctypes.c_void_p), ("count", ctypes.c_int64),
                 ("weight", ctypes.c_void_p), ("result", ctypes.c_void_p)]  # fmt: skip
+
+
+def can_sum(nodes: int, device: torch.device) -> bool:
+    """Whether :class:`DeviceTrees` of so many nodes can be used on a device."""
+    return cuda.missing(device) is None and nodes <= _MOST_NODES
 
 
 class DeviceTrees:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gce._utils import cuda
 from gce._utils.codecs import Parts, narrowed
 from gce.bases.trees.predictor import PreparedTrees, restored_nodes
-from gce.bases.trees.predictor_cuda import MOST_NODES, DeviceTrees
+
+if TYPE_CHECKING:
+    from gce.bases.trees.predictor_cuda import DeviceTrees
 
 #: Places of rows in trees that tensor operations keep at once.
 _PLACES_AT_ONCE = 1 << 23
@@ -141,9 +142,10 @@ class TreeArrays:
         count : int
         """
         if X.device.type != "cpu":
-            if cuda.missing(X.device) is None and len(self.left) <= MOST_NODES:
-                return self._on_device.summed(X, weights, into, count)
-            return self._summed_by_tensors(X, weights, into.tolist(), count)
+            trees = self._on_device
+            if trees is None:
+                return self._summed_by_tensors(X, weights, into.tolist(), count)
+            return trees.summed(X, weights, into, count)
         rows = X.detach().double().contiguous().numpy()
         found = self._prepared.summed(rows, weights.double().contiguous().numpy(), into.numpy(), count)
         return torch.from_numpy(found)
@@ -154,9 +156,12 @@ class TreeArrays:
         return PreparedTrees(*(getattr(self, field.name).contiguous().numpy() for field in fields(self)))
 
     @cached_property
-    def _on_device(self) -> DeviceTrees:
-        """The same for kernels of a GPU."""
-        return DeviceTrees(*self.tensors().values())
+    def _on_device(self) -> DeviceTrees | None:
+        """The same for the kernel of a GPU; None where it cannot run."""
+        # most processes have no use for it
+        from gce.bases.trees.predictor_cuda import DeviceTrees, can_sum
+
+        return DeviceTrees(*self.tensors().values()) if can_sum(len(self.left), self.left.device) else None
 
     def __getstate__(self) -> dict[str, Any]:
         # what kernels need is found out again
