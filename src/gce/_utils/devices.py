@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -30,6 +31,29 @@ def find_device(name: str | torch.device) -> torch.device:
         reason = str(error).splitlines()[0]
         raise ValueError(f"device={name!r} is not available ({reason}); try 'cpu' or 'auto'") from error
     return device
+
+
+def on_cpu(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors on the CPU, in one transfer from another device: each transfer waits for all that the device has to do.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Of float64, or of integers below 2^53.
+
+    Returns
+    -------
+    list of Tensor
+        Those that are on the CPU are not copied.
+    """
+    away = [tensor for tensor in tensors if tensor.device.type != "cpu"]
+    if not away:
+        return list(tensors)
+    flat = torch.cat([tensor.double().flatten() for tensor in away]).cpu()
+    parts = iter(flat.split([tensor.numel() for tensor in away]))
+    return [
+        tensor if tensor.device.type == "cpu" else next(parts).view(tensor.shape).to(tensor.dtype) for tensor in tensors
+    ]
 
 
 def as_numpy(values: Any) -> Any:

@@ -213,10 +213,15 @@ class Boosting(Algorithm):
         check_parameters(self)
         context = FitContext() if context is None else context
         began = time.perf_counter()
+        # numbers that the host knows need no transfer from a device
+        members, calls = active.members.cpu(), active.calls.cpu()
         for t in count(active.t + 1):
+            if len(active.members) < len(members):
+                calls = calls[torch.isin(members, active.members.cpu())]
+                members = active.members.cpu()
             here = risk if len(active.members) == len(risk.weight) else risk.select(active.members)
             gradient = here.gradient(active.train_pred)
-            rng = streams.at(t, active.members, active.calls)
+            rng = streams.at(t, members, calls)
             objective = self.objective(here, active, gradient, bound)
             proposal = basis.minimize(objective, active.X, rng=rng, context=context)
             assert proposal.outputs is not None
@@ -226,17 +231,18 @@ class Boosting(Algorithm):
             max_step = active.weights[:, 0].clone()
             size = torch.minimum(self.learning_rate * proposal.step_length[:, None], max_step)
             active.add(proposal, size, gap)
+            calls = calls + 1
             newest = torch.full_like(active.members, len(active.slots) - 1)[:, None]
             yield Step(
                 t=t,
-                members=active.members.tolist(),
+                members=members.tolist(),
                 risk=here.value(active.train_pred),
                 gap=gap,
                 certified=False,
                 step_size=size,
                 max_step=max_step,
                 direction=Direction(newest, torch.zeros_like(newest)),
-                calls=active.calls.clone(),
+                calls=calls,
                 seconds=time.perf_counter() - began,
             )
 

@@ -9,12 +9,13 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from gce._utils import parallel
+from gce._utils.devices import on_cpu
 from gce._utils.memory import cache_budget, release_freed
 from gce._utils.random import Streams
 from gce.bases.base import Basis
@@ -204,7 +205,8 @@ class FamilyFit:
         for step in steps:
             validation = None if metric is None else metric(active.pred, step.members)
             step = dataclasses.replace(step, validation=validation, seconds=before + step.seconds)
-            record = self._round(step, active, self.stopping(step))
+            step, weights, last_gap, position = _fetched(step, active)
+            record = self._round(step, active, weights, last_gap, position)
             self._append(record)
             self._keep_best(step, active)
             going = [m not in self._finished and self._calls[m] < max_calls for m in step.members]
@@ -254,15 +256,18 @@ class FamilyFit:
             active.resume(weights.to(X.device), counters, self.n_rounds)
         return active
 
-    def _round(self, step: Step, active: ActiveSet, finished: list[int]) -> Round:
-        gap, weights = "gap" if step.certified else "gap_lower", active.weights.cpu().clone()
+    def _round(
+        self, step: Step, active: ActiveSet, weights: Tensor, last_gap: list[float], position: list[int]
+    ) -> Round:
+        """Record a round, and decide who stops; what is known of the active set is on the CPU."""
+        finished, gap = self.stopping(step), "gap" if step.certified else "gap_lower"
         used = (weights > 0).any(2).sum(1).double()
         columns = {"risk": step.risk, gap: step.gap, "step_size": step.step_size.mean(1), "n_atoms": used}
         if step.validation is not None:
             columns["validation"] = step.validation
         # the first slot is the zero function's
         new = active.slots[-1] if len(active.slots) > 1 + self._slots else None
-        positions = () if new is None else zip(step.members, new.position.tolist(), strict=True)
+        positions = () if new is None else zip(step.members, position, strict=True)
         return Round(
             t=step.t,
             seconds=step.seconds,
@@ -270,7 +275,7 @@ class FamilyFit:
             columns={name: value.tolist() for name, value in columns.items()},
             weights=weights,
             calls=step.calls.tolist(),
-            last_gap=active.last_gap.tolist(),
+            last_gap=last_gap,
             finished=finished,
             atoms=None if new is None else new.atoms,
             position={m: p for m, p in positions if p >= 0},
@@ -282,3 +287,23 @@ class FamilyFit:
         for m, calls, last_gap in zip(record.members, record.calls, record.last_gap, strict=True):
             self._calls[m], self._last_gap[m] = calls, last_gap
         self._finished.update(record.finished)
+
+
+def _fetched(step: Step, active: ActiveSet) -> tuple[Step, Tensor, list[float], list[int]]:
+    """A round and what its record needs of the active set, on the CPU: by one transfer from another device.
+
+    Returns
+    -------
+    Step
+    weights : Tensor of shape (M, T, J)
+        A copy.
+    last_gap : list of float
+    position : list of int
+        The last slot's.
+    """
+    names = ["risk", "gap", "step_size", "max_step", "calls", *(["validation"] if step.validation is not None else [])]
+    own = [active.weights, active.last_gap, active.slots[-1].position]
+    *values, weights, last_gap, position = on_cpu([*(getattr(step, name) for name in names), *own])
+    found: dict[str, Any] = dict(zip(names, values, strict=True))
+    step = dataclasses.replace(step, **found)
+    return step, weights.clone(), last_gap.tolist(), position.tolist()

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,7 +17,7 @@ from gce._utils.params import Rules, check_parameters, count, within
 from gce.bases.base import Basis
 from gce.bases.context import FitContext
 from gce.bases.trees import Bins
-from gce.bases.trees.binning import CODES, Array
+from gce.bases.trees.binning import CODES, Array, binned_on_device
 from gce.preprocessing.row_hashes import hash_rows
 from gce.preprocessing.sparse import DENSE_BLOCK_SIZE, Inputs, SparseRows
 
@@ -34,15 +35,20 @@ class BinnedRows:
     ----------
     X : Tensor or SparseRows of shape (N, d)
     bins : Bins
-    codes : array of shape (ceil(d / 4), N, 4)
+    tensor : Tensor of shape (ceil(d / 4), N, 4), uint8
         The bin of every number, one byte each, in blocks of four columns: that of row ``i`` in column ``c`` is
-        ``codes[c // 4, i, c % 4]``, and 0 where there is no such column. Growers visit rows in an order of their own,
-        and find four columns where they find one.
+        ``tensor[c // 4, i, c % 4]``, and 0 where there is no such column. Growers visit rows in an order of their own,
+        and find four columns where they find one. It is on the device of ``X``.
     """
 
     X: Inputs
     bins: Bins
-    codes: NDArray[np.uint8]
+    tensor: Tensor
+
+    @cached_property
+    def codes(self) -> NDArray[np.uint8]:
+        """``tensor`` as an array, for growers on the processor."""
+        return self.tensor.cpu().numpy()
 
     @classmethod
     def of(cls, X: Inputs, max_bins: int) -> BinnedRows:
@@ -53,8 +59,10 @@ class BinnedRows:
                 f"trees need one byte for each value of sparse rows, and {n:,} rows of {d:,} columns would take "
                 f"{format_gib(n * d)}, more than {format_gib(BINNED_BYTES)}: use basis='neural', or fewer columns"
             )
+        if isinstance(X, Tensor) and X.device.type != "cpu":
+            return cls(X, *binned_on_device(X, max_bins))
         bins, codes = Bins.learn(_sparse_blocks(X) if isinstance(X, SparseRows) else _dense_blocks(X), n, d, max_bins)
-        return cls(X, bins, codes)
+        return cls(X, bins, torch.from_numpy(codes))
 
     @cached_property
     def names(self) -> NDArray[np.uint64]:

@@ -9,7 +9,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from gce._utils import parallel
 from gce._utils.native import INT, array, kernel
@@ -115,13 +117,48 @@ def _kernels() -> tuple[Callable[..., Any], Callable[..., Any]]:
     )
 
 
+def binned_on_device(X: Tensor, codes: int = CODES) -> tuple[Bins, Tensor]:
+    """The edges of :meth:`Bins.learn` and the bins of rows, with tensor operations on their device.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+    codes : int, default=256
+        Maximum number of bins.
+
+    Returns
+    -------
+    Bins
+    Tensor of shape (ceil(d / 4), n, 4), uint8
+    """
+    n, d = X.shape
+    out, learned = X.new_zeros(-(-d // 4), n, 4, dtype=torch.uint8), []
+    for c in range(d):
+        # one number for both zeros
+        column = X[:, c].double().contiguous() + 0.0
+        values = column.unique()
+        places = torch.from_numpy(_places(len(values), codes))
+        below, above = (values[some.to(X.device)].cpu().numpy() for some in (places - 1, places))
+        learned.append(_middle(below, above))
+        out[c // 4, :, c % 4] = torch.searchsorted(torch.from_numpy(learned[-1]).to(X.device), column)
+    return Bins(tuple(learned)), out
+
+
 def _edges(values: Array, codes: int) -> Array:
     """Edges between sorted distinct values."""
-    if len(values) > codes:
-        places = np.linspace(0, len(values) - 1, codes + 1).round().astype(np.intp)[1:-1]
-    else:
-        places = np.arange(1, len(values))
-    below, above = values[places - 1], values[places]
+    places = _places(len(values), codes)
+    return _middle(values[places - 1], values[places])
+
+
+def _places(count: int, codes: int) -> NDArray[np.intp]:
+    """Which of so many distinct values begin a bin."""
+    if count > codes:
+        return np.linspace(0, count - 1, codes + 1).round().astype(np.intp)[1:-1]
+    return np.arange(1, count)
+
+
+def _middle(below: Array, above: Array) -> Array:
+    """Edges between neighbouring values."""
     middle = below + (above - below) / 2
     # between neighbours in floating point there is nothing: what is at most the edge must be the value below it
     return np.where(middle < above, middle, below)

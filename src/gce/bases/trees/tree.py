@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from gce._utils.codecs import Parts
 from gce._utils.params import Rules, check_parameters, count
@@ -21,11 +21,9 @@ from gce.bases.objectives import Objective
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis
-from gce.bases.trees.grower import Constraints, GrownTrees, Sampling, Scratch, Shape, TreeData
+from gce.bases.trees.grower import Constraints, Shape
 from gce.preprocessing.sparse import Inputs
 
-#: Hashes of rows, where all rows are trained on and none are needed.
-_UNNAMED = np.empty(0, np.uint64)
 #: Maximum depth of a symmetric tree, whose memory is allocated for all leaves at the start.
 _MOST_LEVELS = 16
 
@@ -124,36 +122,25 @@ class Tree(BinnedBasis):
         return other
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
-        model, binned, device = objective.model, self.binned(X, context), objective.bound.device
+        # who imports gce may never grow a tree
+        from gce.bases.trees.growth import Growth, tree_grower
+
+        model, binned = objective.model, self.binned(X, context)
         d = len(binned.bins.widths)
-        gradient, hessian = (np.ascontiguousarray(t.cpu().numpy()) for t in (model.gradient, model.hessian))
-        # rows are counted by their share of H, and a row without a gradient has the average Hessian
-        unit = model.unit.cpu().numpy() / self.subsample
-        grown = GrownTrees(
-            TreeData(
-                binned.codes,
-                binned.bins.widths,
-                gradient,
-                hessian,
-                self.min_samples_leaf * unit,
-                self.l2_regularization * unit,
-            ),
+        asked = Growth(
+            model,
+            objective.bound,
             self._shape,
-            Sampling(
-                rng.member_keys(),
-                binned.names if self.subsample < 1 else _UNNAMED,
-                self.subsample,
-                min(d, max(1, round(self.max_features * d))),
-            ),
-            Constraints(self._signs, self._groups),
-            context.cached((), "scratch of trees", Scratch),
+            least=self.min_samples_leaf,
+            l2=self.l2_regularization,
+            subsample=self.subsample,
+            columns=min(d, max(1, round(self.max_features * d))),
+            keys=rng.member_keys(),
+            constraints=Constraints(self._signs, self._groups),
         )
-        outputs, length = grown.scale(objective.bound.cpu().numpy(), model.free)
-        feature, cut, left, value = grown.nodes()
-        parts = grown.size.reshape(-1), feature, binned.bins.thresholds(feature, cut, left > 0), left, value[:, None]
-        atoms = TreeAtoms(TreeArrays(*map(torch.from_numpy, parts)), objective.bound.cpu()).to(device)
-        step_length = torch.from_numpy(length).to(device) if model.free else None
-        return Proposal(atoms, torch.from_numpy(outputs).to(device), step_length)
+        grown = tree_grower(binned, context).grow(asked)
+        atoms = TreeAtoms.later(grown.load, objective.bound)
+        return Proposal(atoms, grown.outputs, grown.length if model.free else None)
 
     @property
     def _shape(self) -> Shape:
@@ -235,6 +222,45 @@ class TreeAtoms(TreeAtomsBase):
     [[[-2.0], [1.0]]]
     """
 
+    #: Returns the trees, where nobody has looked at them yet.
+    _load: Callable[[], TreeArrays] | None = None
+
+    @classmethod
+    def later(cls, load: Callable[[], TreeArrays], bound: Tensor) -> Self:
+        """Atoms whose trees are loaded when they are first looked at: rounds need not wait for a device.
+
+        Parameters
+        ----------
+        load : callable
+            Returns the trees.
+        bound : Tensor of shape (k,)
+        """
+        atoms = cls.__new__(cls)
+        nn.Module.__init__(atoms)
+        atoms.register_buffer("bound", bound)
+        atoms._load = load
+        return atoms
+
+    @property
+    def trees(self) -> TreeArrays:
+        self._look()
+        return super().trees
+
+    def _look(self) -> None:
+        if self._load is not None:
+            for name, value in self._load().tensors().items():
+                self.register_buffer(name, value)
+            self._load = None
+
+    def _apply(self, *given: Any, **named: Any) -> Self:
+        # tensors that are not there yet would stay behind when the others are moved
+        self._look()
+        return super()._apply(*given, **named)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._look()
+        return super().__getstate__()
+
     @property
     def unstorable_name(self) -> str | None:
         return None if type(self) is TreeAtoms else super().unstorable_name
@@ -259,7 +285,7 @@ class TreeAtoms(TreeAtomsBase):
         return type(self), *self.bound.tolist()
 
     def __len__(self) -> int:
-        return len(self.get_buffer("size")) // len(self.bound)
+        return len(self.trees) // len(self.bound)
 
     def forward(self, X: Inputs) -> Tensor:
         each = self.bound.repeat(len(self))[:, None]

@@ -1,7 +1,7 @@
 // Memory that a caller lends to a kernel: a tree takes about as long to grow as fresh pages take to arrive.
 #pragma once
 
-#include "common.hpp"
+#include "portable.hpp"
 
 class Arena {
   public:
