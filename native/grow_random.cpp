@@ -211,7 +211,7 @@ template <Kind KIND, bool WEIGHTED> class Grower {
         i64 drawn = 0;
         cuts.count = cuts.widest = 0;
         for (; drawn < table.d && cuts.count < wanted; ++drawn) {
-            const u64 number = number_of(key, drawn);
+            const u64 number = drawn_number(key, drawn);
             const i64 left = table.d - drawn, pick = pick_of(number, left), column = columns[pick];
             columns[pick] = columns[left - 1];
             if (range_of[column >> 2] != node)
@@ -221,7 +221,7 @@ template <Kind KIND, bool WEIGHTED> class Grower {
         }
         // what a node draws must not depend on those before it
         for (i64 i = 0; i < drawn; ++i) {
-            const i64 pick = pick_of(number_of(key, i), table.d - i);
+            const i64 pick = pick_of(drawn_number(key, i), table.d - i);
             columns[pick] = static_cast<i32>(pick);
         }
         cuts.find(table.values);

@@ -1,4 +1,4 @@
-// Kernels of GPUs, to be called on a processor: see emulated.py.
+// The kernels of forests and of prediction, on threads of a GPU that one processor stands in for.
 #include "random_draws.hpp"
 #include "teams.cuh"
 
@@ -11,17 +11,15 @@ namespace growing {
 #include "grow_single.cu"
 }
 
-extern "C" void take_turns_backwards(i64 yes) { emulated::backwards = yes != 0; }
-
-extern "C" void predict_trees(i64 blocks, i64 threads, i64 shared, predicting::Trees trees, predicting::Sums sums, const void *X,
-                              i64 rows, i64 width, i64 numbers, i64 values, i64 tiled) {
-    emulated::launch(blocks, threads, shared,
-                     [&] { predicting::predict_trees(trees, sums, X, rows, width, numbers, values, tiled); });
+extern "C" void predict_trees(predicting::Trees trees, predicting::Sums sums, const void *X, i64 rows, i64 width, i64 numbers,
+                              i64 values, i64 tiled, i64 blocks, i64 threads, u64 seed) {
+    emulated::run(blocks, static_cast<int>(threads), seed,
+                  [&] { predicting::predict_trees(trees, sums, X, rows, width, numbers, values, tiled); });
 }
 
 #define GROW(name) \
-    extern "C" void name(i64 blocks, i64 threads, i64 shared, growing::Forest forest) { \
-        emulated::launch(blocks, threads, shared, [&] { growing::name(forest); }); \
+    extern "C" void name(growing::Forest forest, i64 blocks, i64 threads, u64 seed) { \
+        emulated::run(blocks, static_cast<int>(threads), seed, [&] { growing::name(forest); }); \
     }
 
 GROW(grow_large_single)

@@ -1,18 +1,16 @@
 """Trees of GPUs against those of processors, to the bit: kernels in an emulator, and on a GPU where there is one."""
 
-import ctypes
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulated import EMULATED, EmulatedKernel, library
+from emulated import EMULATED, LANES, THREADS, EmulatedKernel
 from gce import GCERegressor
 from gce._utils import cuda
 from gce.bases import Forest
-from gce.bases.trees import grower_forest
+from gce.bases.trees import grower_forest, predictor_cuda
 from gce.bases.trees.grower_forest import DeviceForest
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
 from gce.bases.trees.predictor_cuda import DeviceTrees
@@ -42,7 +40,9 @@ FLOATS = st.sampled_from([torch.float64, torch.float32])
 @given(st.integers(0, 10**6), st.integers(0, 300), st.integers(1, 3), st.integers(1, 9), FLOATS, FLOATS, st.booleans())
 def test_sums_of_leaves(monkeypatch, seed, n, outputs, trees, value, number, tiled):
     monkeypatch.setattr(cuda, "kernel", EmulatedKernel)
-    monkeypatch.setattr("gce.bases.trees.predictor_cuda._TILE_BYTES", 64 << 10 if tiled else 0)
+    monkeypatch.setattr(predictor_cuda, "_ROWS", (THREADS,))
+    if not tiled:
+        monkeypatch.setattr(predictor_cuda, "_TILE_BYTES", 0)
     grove, asked = predictions(seed, n, outputs, trees, value, number)
     found = DeviceTrees(*grove.tensors().values()).summed(*asked)
     assert found.dtype == torch.float64
@@ -85,10 +85,10 @@ def forests(seed, kind, weighted, tries, least, n=60, d=6, members=2):
 @QUIET
 @given(
     st.integers(0, 10**6), st.sampled_from(KINDS), st.booleans(), st.integers(1, 6), st.sampled_from([0, 1, 2.5]),
-    st.sampled_from([1, 5, 1024]), FLOATS, st.booleans(),
+    st.sampled_from([1, 5, 1024]), FLOATS,
 )  # fmt: skip
-def test_forests(monkeypatch, seed, kind, weighted, tries, least, few, dtype, backwards):
-    emulate(monkeypatch, few, backwards)
+def test_forests(monkeypatch, seed, kind, weighted, tries, least, few, dtype):
+    emulate(monkeypatch, few)
     trees, seeds = forests(seed, kind, weighted, tries, least)
     assert_equal(DeviceForest(trees, torch.device("cpu")).grown(seeds, dtype), trees.grown(seeds, dtype))
 
@@ -98,7 +98,7 @@ def test_forests(monkeypatch, seed, kind, weighted, tries, least, few, dtype, ba
 @pytest.mark.parametrize(("d", "tries"), [(150, 70), (33, 33), (40, 3)])
 def test_forests_of_wide_tables(monkeypatch, d, tries, kind):
     """More columns than a warp has lanes, and than shared memory holds."""
-    emulate(monkeypatch, 30, backwards=kind == "number")
+    emulate(monkeypatch, 30)
     trees, seeds = forests(3, kind, True, tries, 1.0, n=120, d=d, members=1)
     found = DeviceForest(trees, torch.device("cpu")).grown(seeds, torch.float64)
     assert len(found.left) > 50
@@ -107,7 +107,7 @@ def test_forests_of_wide_tables(monkeypatch, d, tries, kind):
 
 @EMULATED
 def test_trees_that_memory_does_not_hold_at_once(monkeypatch):
-    emulate(monkeypatch, 16, backwards=False)
+    emulate(monkeypatch, 16)
     trees, seeds = forests(1, "number", False, 3, 1.0)
     forest, at_once, some = DeviceForest(trees, torch.device("cpu")), [], DeviceForest._some
     monkeypatch.setattr(DeviceForest, "_some", lambda self, *given: at_once.append(len(given[1])) or some(self, *given))
@@ -142,11 +142,10 @@ def test_a_forest_that_is_fitted_on_a_gpu():
     np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=0, atol=1e-6)
 
 
-def emulate(monkeypatch, few, backwards):
-    """Kernels on a processor, with two warps to a block."""
+def emulate(monkeypatch, few):
+    """Kernels on a stand-in for a GPU; nodes of so many rows are grown by a warp."""
     monkeypatch.setattr(cuda, "kernel", EmulatedKernel)
-    library().take_turns_backwards(ctypes.c_int64(backwards))
-    for name, value in (("_FEW", few), ("_LARGE", 64), ("_SMALL", 64)):
+    for name, value in (("_FEW", few), ("_LARGE", THREADS), ("_SMALL", THREADS), ("_WARP", LANES)):
         monkeypatch.setattr(grower_forest, name, value)
 
 

@@ -95,7 +95,7 @@ template <Kind KIND, bool WEIGHTED, class Team> class Grower {
     };
 
     const u32 *record(i64 i) const { return records + rows[i] * forest.words; }
-    i32 number(const u32 *at) const { return static_cast<i32>(load(at)); }
+    i32 number(const u32 *at) const { return static_cast<i32>(read_only(at)); }
     i64 weight_of(const u32 *record) const { return WEIGHTED ? number(record + weight_at) : 1; }
 
     // Whether rows differ in their targets.
@@ -105,7 +105,7 @@ template <Kind KIND, bool WEIGHTED, class Team> class Grower {
         for (i64 i = team.thread(); i < part.size; i += team.threads()) {
             const u32 *const other = record(i) + plain_at;
             for (i64 j = 0; j < (KIND == SEVERAL ? forest.k : 1); j++)
-                found |= load(other + j) != load(one + j);
+                found |= read_only(other + j) != read_only(one + j);
         }
         return team.any(found);
     }
@@ -119,10 +119,10 @@ template <Kind KIND, bool WEIGHTED, class Team> class Grower {
 
     // Columns by random numbers, a lane's each, as many as lanes of a group; -1 where there are no more.
     i32 draw(i64 drawn, int width) {
-        const i64 own_draw = drawn + lane_index() % width;
+        const i64 own_draw = drawn + lane() % width;
         u32 *const picks = team.shared();
         if (team.thread() < width && own_draw < forest.d)
-            picks[team.thread()] = static_cast<u32>(pick_of(number_of(part.key, own_draw), forest.d - own_draw));
+            picks[team.thread()] = static_cast<u32>(pick_of(drawn_number(part.key, own_draw), forest.d - own_draw));
         team.sync();
         if (team.thread() == 0)
             for (i64 i = drawn; i < smaller(drawn + width, forest.d); i++) {
@@ -139,7 +139,7 @@ template <Kind KIND, bool WEIGHTED, class Team> class Grower {
     // Columns in their order again: what a node draws does not depend on those before it.
     void restore(i64 drawn) {
         for (i64 i = team.thread(); i < smaller(drawn, forest.d); i += team.threads()) {
-            const i64 pick = pick_of(number_of(part.key, i), forest.d - i);
+            const i64 pick = pick_of(drawn_number(part.key, i), forest.d - i);
             columns[pick] = static_cast<i32>(pick);
         }
         team.sync();
@@ -151,7 +151,7 @@ template <Kind KIND, bool WEIGHTED, class Team> class Grower {
         const i64 tries = part.size > 2 ? forest.tries : 1;
         const i64 wanted = smaller<i64>(larger<i64>(tries, part.size > 2 ? 1 : 8), forest.d);
         int width = 1;
-        while (width < WARP && width < wanted)
+        while (width < LANES && width < wanted)
             width *= 2;
         Cut best{-1, 0, 0};
         double score = -1.0;
@@ -161,20 +161,20 @@ template <Kind KIND, bool WEIGHTED, class Team> class Grower {
             u32 low = 255, high = 0;
             find_range(column, width, low, high);
             const bool varies = column >= 0 && low < high;
-            const int place = lane_index() % width;
-            const u32 varying = ballot(varies && lane_index() < width);
-            const bool tried = varies && known + bits_set(varying & ((1u << place) - 1)) < tries;
-            known += bits_set(varying);
-            const u32 code = tried ? code_of(column, low, high, static_cast<u32>(number_of(part.key, drawn + place))) : 0;
+            const int place = lane() % width;
+            const u32 varying = ballot(varies && lane() < width);
+            const bool tried = varies && known + bits(varying & ((1u << place) - 1)) < tries;
+            known += bits(varying);
+            const u32 code = tried ? code_of(column, low, high, static_cast<u32>(drawn_number(part.key, drawn + place))) : 0;
             Side side{};
             const double own_score = find_score(tried ? column : 0, code, width, side);
             const bool fits = static_cast<double>(side.mass) >= least && static_cast<double>(mass - side.mass) >= least;
-            for (u32 left = ballot(tried && fits && lane_index() < width); left; left &= left - 1) {
-                const int lane = first_bit(left);
-                const double found = from_lane(own_score, lane);
+            for (u32 left = ballot(tried && fits && lane() < width); left; left &= left - 1) {
+                const int from = lowest(left);
+                const double found = from_lane(own_score, from);
                 if (found > score + BETTER * fabs(score)) {
                     score = found;
-                    best = {from_lane(column, lane), from_lane(code, lane), from_lane(side.rows, lane)};
+                    best = {from_lane(column, from), from_lane(code, from), from_lane(side.rows, from)};
                 }
             }
         }
@@ -186,9 +186,9 @@ template <Kind KIND, bool WEIGHTED, class Team> class Grower {
     void find_range(i32 column, int width, u32 &low, u32 &high) const {
         const i64 word = column < 0 ? 0 : column >> 2;
         const int shift = 8 * (column & 3), groups = team.groups(width);
-#pragma unroll 4
+        GCE_UNROLL_FOUR
         for (i64 i = team.group(width); i < part.size; i += groups) {
-            const u32 code = load(record(i) + word) >> shift & 255u;
+            const u32 code = read_only(record(i) + word) >> shift & 255u;
             low = smaller(low, code);
             high = larger(high, code);
         }
@@ -216,10 +216,10 @@ template <Kind KIND, bool WEIGHTED, class Team> class Grower {
         side = Side{};
         const i64 word = column >> 2;
         const int shift = 8 * (column & 3), groups = team.groups(width);
-#pragma unroll 4
+        GCE_UNROLL_FOUR
         for (i64 i = team.group(width); i < part.size; i += groups) {
             const u32 *const row = record(i);
-            const bool goes = (load(row + word) >> shift & 255u) <= code;
+            const bool goes = (read_only(row + word) >> shift & 255u) <= code;
             const i64 weight = weight_of(row);
             side.rows += goes;
             side.mass += goes ? weight : 0;
@@ -312,10 +312,10 @@ template <Kind KIND, bool WEIGHTED, class Team> class Grower {
         const int shift = 8 * static_cast<int>(cut.column & 3);
         u32 *const into = forest.order_of(part.tree, part.depth + 1) + part.first;
         team.begin_places(static_cast<u32>(cut.rows));
-        for (i64 begin = team.thread() - lane_index(); begin < part.size; begin += team.threads()) {
-            const i64 i = begin + lane_index();
+        for (i64 begin = team.thread() - lane(); begin < part.size; begin += team.threads()) {
+            const i64 i = begin + lane();
             const bool here = i < part.size;
-            const bool left = here && (load(record(i) + word) >> shift & 255u) <= cut.code;
+            const bool left = here && (read_only(record(i) + word) >> shift & 255u) <= cut.code;
             const u32 place = team.place(left, here);
             if (here)
                 into[place] = rows[i];

@@ -17,6 +17,9 @@ struct Stack {
     int count;
 };
 
+// Most threads of a block whose warps grow nodes of few rows.
+constexpr int SMALL = THREADS / 2;
+
 // Columns of a table that is not wide are kept in shared memory.
 constexpr i64 NEAR_COLUMNS = 128, NEAR_WORDS = NEAR_COLUMNS / 2;
 
@@ -38,83 +41,86 @@ template <class Push> void push_children(const Part &part, const Cut &cut, const
     push(left.size < right.size ? left : right);
 }
 
-template <Kind KIND, bool WEIGHTED> void grow_large(const Forest &forest, u64 *memory) {
+template <Kind KIND, bool WEIGHTED> void grow_large(const Forest &forest) {
+    u64 *const memory = shared_words();
     BlockTeam team(memory);
     u64 *const near = memory + BlockTeam::WORDS;
     Stack &stack = *reinterpret_cast<Stack *>(near + NEAR_WORDS);
-    i32 *const columns = near_or_far(team, forest.d, near, forest.block_columns + block_index() * forest.d);
-    const u32 tree = static_cast<u32>(block_index());
+    static_assert(8 * (BlockTeam::WORDS + NEAR_WORDS) + sizeof(Stack) <= SHARED_BYTES, "a block has no more");
+    i32 *const columns = near_or_far(team, forest.d, near, forest.block_columns + block() * forest.d);
+    const u32 tree = static_cast<u32>(block());
     Grower<KIND, WEIGHTED, BlockTeam> grower(forest, team, columns, tree);
     const i64 n = forest.tree_rows(tree);
     u32 *const order = forest.order_of(tree, 0);
-    for (i64 i = thread_index(); i < n; i += thread_count())
+    for (i64 i = thread(); i < n; i += threads())
         order[i] = static_cast<u32>(i);
     const auto push = [&](const Part &part) {
         if (part.size > forest.few)
             stack.part[stack.count++] = part;
         else
-            forest.waiting[fetch_add(forest.pushed, u64(1))] = part;
+            forest.waiting[add_atomic(forest.pushed, u64(1))] = part;
     };
-    if (thread_index() == 0) {
+    if (thread() == 0) {
         stack.count = 0;
         push({forest.seed[tree], 0, static_cast<u32>(n), tree, 0});
     }
-    sync_block();
+    synchronise();
     while (stack.count > 0) {
         const Part part = stack.part[stack.count - 1];
-        sync_block();
+        synchronise();
         const Cut cut = grower.grow(part);
-        if (thread_index() == 0) {
+        if (thread() == 0) {
             stack.count--;
             if (cut.column >= 0)
                 push_children(part, cut, push);
         }
-        sync_block();
+        synchronise();
     }
 }
 
-template <Kind KIND, bool WEIGHTED> void grow_small(const Forest &forest, u64 *memory) {
-    const int warp = thread_index() / WARP;
+template <Kind KIND, bool WEIGHTED> void grow_small(const Forest &forest) {
+    u64 *const memory = shared_words();
     constexpr i64 WORDS = WarpTeam::WORDS + NEAR_WORDS + (sizeof(Stack) + 7) / 8;
-    u64 *const near = memory + warp * WORDS + WarpTeam::WORDS;
-    WarpTeam team(memory + warp * WORDS);
+    static_assert(8 * WORDS * (THREADS / LANES) <= SHARED_BYTES, "a block has no more");
+    u64 *const near = memory + warp() * WORDS + WarpTeam::WORDS;
+    WarpTeam team(memory + warp() * WORDS);
     Stack &stack = *reinterpret_cast<Stack *>(near + NEAR_WORDS);
-    i32 *const far = forest.warp_columns + (block_index() * (thread_count() / WARP) + warp) * forest.d;
+    i32 *const far = forest.warp_columns + (block() * (threads() / LANES) + warp()) * forest.d;
     i32 *const columns = near_or_far(team, forest.d, near, far);
     while (true) {
         u64 taken = 0;
-        if (lane_index() == 0)
-            taken = fetch_add(forest.taken, u64(1));
+        if (lane() == 0)
+            taken = add_atomic(forest.taken, u64(1));
         taken = from_lane(taken, 0);
         if (taken >= *forest.pushed)
             return;
-        if (lane_index() == 0) {
+        if (lane() == 0) {
             stack.count = 1;
             stack.part[0] = forest.waiting[taken];
         }
-        sync_warp();
+        synchronise_warp();
         Grower<KIND, WEIGHTED, WarpTeam> grower(forest, team, columns, stack.part[0].tree);
         while (stack.count > 0) {
             const Part part = stack.part[stack.count - 1];
-            sync_warp();
+            synchronise_warp();
             const Cut cut = grower.grow(part);
-            if (lane_index() == 0) {
+            if (lane() == 0) {
                 stack.count--;
                 if (cut.column >= 0)
                     push_children(part, cut, [&](const Part &child) { stack.part[stack.count++] = child; });
             }
-            sync_warp();
+            synchronise_warp();
         }
     }
 }
 
 // Bounds of registers: several blocks share a multiprocessor.
-#define GCE_GROW_LARGE(KIND) GCE_BOUNDS(512, KIND == SINGLE ? 2 : 1)
-#define GCE_GROW_SMALL(KIND) GCE_BOUNDS(256, KIND == SINGLE ? 3 : 2)
+#define GCE_GROW_LARGE(KIND) GCE_BOUNDS_OF(THREADS, KIND == SINGLE ? 2 : 1)
+#define GCE_GROW_SMALL(KIND) GCE_BOUNDS_OF(SMALL, KIND == SINGLE ? 3 : 2)
 
-template <bool LARGE, Kind KIND> void grow(const Forest &forest, u64 *memory) {
+template <bool LARGE, Kind KIND> void grow(const Forest &forest) {
     if constexpr (LARGE)
-        forest.weighted ? grow_large<KIND, true>(forest, memory) : grow_large<KIND, false>(forest, memory);
+        forest.weighted ? grow_large<KIND, true>(forest) : grow_large<KIND, false>(forest);
     else
-        forest.weighted ? grow_small<KIND, true>(forest, memory) : grow_small<KIND, false>(forest, memory);
+        forest.weighted ? grow_small<KIND, true>(forest) : grow_small<KIND, false>(forest);
 }

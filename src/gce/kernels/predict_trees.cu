@@ -1,7 +1,7 @@
 // Rows dropped through trees on a GPU: a thread has a row, and walks several trees side by side so that their loads overlap.
 //
 // The leaves of a row are added tree by tree, in the order of the trees of a sum, as on a processor.
-#include "lanes.cuh"
+#include "threads.cuh"
 
 // A node: rows whose value in a column is beyond the threshold go to the child after the left one. A leaf leads to itself, because
 // nothing is beyond infinity.
@@ -42,7 +42,7 @@ inline Node node_at(const Node *at) {
 template <class Number>
 void walk(const Trees &trees, const i32 *order, i64 some, const Number *x, int stride, u32 *at) {
     for (int q = 0; q < AT_ONCE; q++)
-        at[q] = load(trees.roots + load(order + (q < some ? q : some - 1)));
+        at[q] = read_only(trees.roots + read_only(order + (q < some ? q : some - 1)));
     u32 moving;
     do {
         moving = 0;
@@ -56,7 +56,7 @@ void walk(const Trees &trees, const i32 *order, i64 some, const Number *x, int s
 }
 
 template <class Value> double leaf(const Trees &trees, u32 node, i64 j) {
-    return static_cast<double>(load(static_cast<const Value *>(trees.value) + node * trees.outputs + j));
+    return static_cast<double>(read_only(static_cast<const Value *>(trees.value) + node * trees.outputs + j));
 }
 
 // One sum of one row with one output, in a register.
@@ -69,7 +69,7 @@ void add_numbers(const Trees &trees, const Sums &sums, i64 s, const Number *x, i
         walk(trees, sums.order + t, some, x, stride, at);
         for (int q = 0; q < AT_ONCE; q++)
             if (q < some)
-                total += load(sums.weight + load(sums.order + t + q)) * leaf<Value>(trees, at[q], 0);
+                total += read_only(sums.weight + read_only(sums.order + t + q)) * leaf<Value>(trees, at[q], 0);
     }
     *into = total;
 }
@@ -86,7 +86,7 @@ void add_vectors(const Trees &trees, const Sums &sums, i64 s, const Number *x, i
             double total = into[j];
             for (int q = 0; q < AT_ONCE; q++)
                 if (q < some)
-                    total += load(sums.weight + load(sums.order + t + q) * trees.outputs + j) * leaf<Value>(trees, at[q], j);
+                    total += read_only(sums.weight + read_only(sums.order + t + q) * trees.outputs + j) * leaf<Value>(trees, at[q], j);
             into[j] = total;
         }
     }
@@ -107,35 +107,34 @@ void add_row(const Trees &trees, const Sums &sums, i64 first, i64 step, const Nu
 // Blocks share out tiles of rows, and sums where there are more blocks than tiles. Rows are kept column by column in shared memory
 // where it holds them.
 template <class Number, class Value>
-void sum_leaves(const Trees &trees, const Sums &sums, const Number *X, i64 rows, i64 width, bool tiled, u64 *memory) {
-    const i64 size = thread_count(), tiles = (rows + size - 1) / size, part = block_index() / tiles, parts = block_count() / tiles;
-    const i64 first = block_index() % tiles * size, here = smaller(size, rows - first), row = thread_index();
+void sum_leaves(const Trees &trees, const Sums &sums, const Number *X, i64 rows, i64 width, bool tiled) {
+    const i64 size = threads(), tiles = (rows + size - 1) / size, part = block() / tiles, parts = blocks() / tiles;
+    const i64 first = block() % tiles * size, here = smaller(size, rows - first), row = thread();
     if (!tiled) {
         if (row < here)
             add_row<Value>(trees, sums, part, parts, X + (first + row) * width, 1, first + row, rows);
         return;
     }
-    Number *const tile = reinterpret_cast<Number *>(memory);
+    Number *const tile = reinterpret_cast<Number *>(shared_words());
     // one more apart than there are rows: neighbouring numbers of a row are written to different banks
     const int stride = static_cast<int>(size) + 1;
     for (i64 i = row; i < here * width; i += size)
-        tile[i % width * stride + i / width] = load(X + first * width + i);
-    sync_block();
+        tile[i % width * stride + i / width] = read_only(X + first * width + i);
+    synchronise();
     if (row < here)
         add_row<Value>(trees, sums, part, parts, tile + row, stride, first + row, rows);
 }
 
 // numbers: 8 where rows are in double precision, else 4; values: the same of leaves.
-GCE_KERNEL predict_trees(Trees trees, Sums sums, const void *X, i64 rows, i64 width, i64 numbers, i64 values, i64 tiled) {
-    GCE_SHARED(memory);
+GCE_KERNEL void predict_trees(GCE_PARAMETER Trees trees, GCE_PARAMETER Sums sums, const void *X, i64 rows, i64 width, i64 numbers, i64 values, i64 tiled) {
     const float *const single = static_cast<const float *>(X);
     const double *const precise = static_cast<const double *>(X);
     if (numbers == 8 && values == 8)
-        sum_leaves<double, double>(trees, sums, precise, rows, width, tiled, memory);
+        sum_leaves<double, double>(trees, sums, precise, rows, width, tiled);
     else if (numbers == 8)
-        sum_leaves<double, float>(trees, sums, precise, rows, width, tiled, memory);
+        sum_leaves<double, float>(trees, sums, precise, rows, width, tiled);
     else if (values == 8)
-        sum_leaves<float, double>(trees, sums, single, rows, width, tiled, memory);
+        sum_leaves<float, double>(trees, sums, single, rows, width, tiled);
     else
-        sum_leaves<float, float>(trees, sums, single, rows, width, tiled, memory);
+        sum_leaves<float, float>(trees, sums, single, rows, width, tiled);
 }

@@ -4,11 +4,11 @@
 // warps, and all of these know it afterwards.
 #pragma once
 
-#include "lanes.cuh"
+#include "threads.cuh"
 
 template <class Combine> i64 across_groups(i64 value, int width, const Combine &combine) {
-    for (int apart = WARP / 2; apart >= width; apart /= 2)
-        value = combine(value, from_other(value, apart));
+    for (int apart = LANES / 2; apart >= width; apart /= 2)
+        value = combine(value, from_across(value, apart));
     return value;
 }
 
@@ -25,13 +25,13 @@ class WarpTeam {
     explicit WarpTeam(u64 *memory) : memory(memory) {}
 
     // Words of shared memory.
-    static constexpr i64 WORDS = WARP / 2;
+    static constexpr i64 WORDS = (LANES + 1) / 2;
 
-    int thread() const { return lane_index(); }
-    int threads() const { return WARP; }
-    int group(int width) const { return lane_index() / width; }
-    int groups(int width) const { return WARP / width; }
-    void sync() const { sync_warp(); }
+    int thread() const { return lane(); }
+    int threads() const { return LANES; }
+    int group(int width) const { return lane() / width; }
+    int groups(int width) const { return LANES / width; }
+    void sync() const { synchronise_warp(); }
     u32 *shared() const { return reinterpret_cast<u32 *>(memory); }
     bool any(bool yes) const { return ballot(yes) != 0; }
     i64 sum(i64 value, int width = 1) const { return across_groups(value, width, Add{}); }
@@ -44,10 +44,10 @@ class WarpTeam {
     }
 
     u32 place(bool left, bool here) {
-        const u32 lefts = ballot(left), rights = ballot(here && !left), before = (1u << lane_index()) - 1;
-        const u32 found = left ? next[0] + bits_set(lefts & before) : next[1] + bits_set(rights & before);
-        next[0] += bits_set(lefts);
-        next[1] += bits_set(rights);
+        const u32 lefts = ballot(left), rights = ballot(here && !left), before = below();
+        const u32 found = left ? next[0] + bits(lefts & before) : next[1] + bits(rights & before);
+        next[0] += bits(lefts);
+        next[1] += bits(rights);
         return found;
     }
 
@@ -60,52 +60,52 @@ class BlockTeam {
   public:
     explicit BlockTeam(u64 *memory) : memory(memory) {}
 
-    static constexpr i64 MOST_WARPS = 32, WORDS = MOST_WARPS * WARP + 1;
+    static constexpr i64 WORDS = THREADS + 1;
 
-    int thread() const { return thread_index(); }
-    int threads() const { return thread_count(); }
-    int group(int width) const { return thread_index() / width; }
-    int groups(int width) const { return thread_count() / width; }
-    void sync() const { sync_block(); }
+    int thread() const { return ::thread(); }
+    int threads() const { return ::threads(); }
+    int group(int width) const { return ::thread() / width; }
+    int groups(int width) const { return ::threads() / width; }
+    void sync() const { synchronise(); }
     u32 *shared() const { return reinterpret_cast<u32 *>(memory); }
     bool any(bool yes) const { return most(yes, 1) != 0; }
     i64 sum(i64 value, int width = 1) const { return across(value, width, Add{}); }
     i64 most(i64 value, int width) const { return across(value, width, Most{}); }
 
     void begin_places(u32 right) {
-        if (thread_index() == 0) {
+        if (::thread() == 0) {
             next()[0] = 0;
             next()[1] = right;
         }
-        sync_block();
+        synchronise();
     }
 
     u32 place(bool left, bool here) {
-        const u32 lefts = ballot(left), rights = ballot(here && !left), before = (1u << lane_index()) - 1;
+        const u32 lefts = ballot(left), rights = ballot(here && !left), before = below();
         u32 first[2] = {0, 0};
-        if (lane_index() == 0) {
-            first[0] = fetch_add(next(), static_cast<u32>(bits_set(lefts)));
-            first[1] = fetch_add(next() + 1, static_cast<u32>(bits_set(rights)));
+        if (lane() == 0) {
+            first[0] = add_atomic(next(), static_cast<u32>(bits(lefts)));
+            first[1] = add_atomic(next() + 1, static_cast<u32>(bits(rights)));
         }
         first[0] = from_lane(first[0], 0);
         first[1] = from_lane(first[1], 0);
-        return left ? first[0] + bits_set(lefts & before) : first[1] + bits_set(rights & before);
+        return left ? first[0] + bits(lefts & before) : first[1] + bits(rights & before);
     }
 
   private:
-    u32 *next() const { return reinterpret_cast<u32 *>(memory + MOST_WARPS * WARP); }
+    u32 *next() const { return reinterpret_cast<u32 *>(memory + THREADS); }
 
     template <class Combine> i64 across(i64 value, int width, const Combine &combine) const {
-        const int lane = lane_index(), warps = thread_count() / WARP;
+        const int place = lane() % width, warps = ::threads() / LANES;
         i64 *const found = reinterpret_cast<i64 *>(memory);
         value = across_groups(value, width, combine);
-        if (lane < width)
-            found[thread_index() / WARP * WARP + lane] = value;
-        sync_block();
-        value = found[lane % width];
-        for (int warp = 1; warp < warps; warp++)
-            value = combine(value, found[warp * WARP + lane % width]);
-        sync_block();
+        if (lane() < width)
+            found[warp() * LANES + place] = value;
+        synchronise();
+        value = found[place];
+        for (int w = 1; w < warps; w++)
+            value = combine(value, found[w * LANES + place]);
+        synchronise();
         return value;
     }
 

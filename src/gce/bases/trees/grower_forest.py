@@ -18,8 +18,6 @@ from gce.bases.trees.integers import SHORT, halves
 
 #: Threads of blocks that grow the first nodes of a tree, and of those whose warps grow nodes of few rows.
 _LARGE, _SMALL, _WARP = 512, 256, 32
-#: Bytes of shared memory: of a team's words, its columns and its stack of nodes, for a block and for a warp.
-_BLOCK_SHARED, _WARP_SHARED = 8 * 1025 + 512 + 968, 128 + 512 + 968
 #: Most columns that are kept in shared memory.
 _NEAR = 128
 #: Most rows of a node that one warp grows.
@@ -74,7 +72,7 @@ class DeviceForest:
         self._rows = np.array([len(rows) for rows, _ in trees.members])
         self._weighted = any(len(own.weight) for own in targets)
         self._kind = "classes" if targets[0].weighted.ndim == 1 else "single" if self._k == 1 else "several"
-        codes = self._tensor(trees.binned.codes.view(np.int32)[..., 0]).T
+        codes = trees.binned.tensor.to(device).view(torch.int32)[..., 0].T
         records = [
             torch.cat([codes[self._tensor(rows.astype(np.int64))], self._record(own)], 1) for rows, own in trees.members
         ]
@@ -141,7 +139,7 @@ class DeviceForest:
             for size in ("large", "small")
         )
         warps = _SMALL // _WARP
-        blocks = small.resident_blocks(_SMALL, warps * _WARP_SHARED)
+        blocks = small.resident_blocks(_SMALL)
         far = 0 if d <= _NEAR else d
         if far:
             blocks = max(1, min(blocks, _COLUMN_BYTES // (warps * 4 * d)))
@@ -164,8 +162,8 @@ class DeviceForest:
         }
         numbers = (total, d, self._k, made["records"].shape[1], min(self._of.tries, d), _FEW, int(self._weighted))
         forest = _Forest(*(made[name].data_ptr() for name in _POINTERS), *numbers)
-        large(len(seed), _LARGE, forest, shared=_BLOCK_SHARED)
-        small(blocks, _SMALL, forest, shared=warps * _WARP_SHARED)
+        large(len(seed), _LARGE, forest)
+        small(blocks, _SMALL, forest)
         del made["order"], made["waiting"], made["warp_columns"]
         return self._ordered(made["depth"], made["split"], made["value"], start, dtype)
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from gce._utils import cuda
 
-#: Rows of a tile, one thread each: many where there are enough for all multiprocessors, else few.
-_ROWS, _FEW_ROWS, _ENOUGH = 128, 32, 1 << 15
-#: Bytes of shared memory that a tile may take: several tiles should fit on a multiprocessor.
-_TILE_BYTES = 64 << 10
+#: Rows of a tile, one thread each: the first number that shared memory suffices for; the last where there are few rows.
+_ROWS, _FEW = (128, 64, 32), 1 << 15
+#: Bytes of a block's shared memory.
+_TILE_BYTES = 36 << 10
 #: Blocks that keep a device busy: where there are fewer tiles of rows, sums are divided as well.
 _BLOCKS = 4096
 #: Nodes are numbered by 32 bits.
@@ -94,12 +94,12 @@ class DeviceTrees:
         weights = weights.to(X.device, torch.float64).contiguous()
         of = _Trees(self._nodes.data_ptr(), self._roots.data_ptr(), self._value.data_ptr(), outputs)
         sums = _Sums(given[0].data_ptr(), given[1].data_ptr(), count, weights.data_ptr(), result.data_ptr())
-        rows = _ROWS if n >= _ENOUGH else _FEW_ROWS
-        tile = X.element_size() * d * (rows + 1)
-        tiled, tiles = tile <= _TILE_BYTES, -(-n // rows)
+        apart = X.element_size() * d
+        rows = next((rows for rows in _ROWS if apart * (rows + 1) <= _TILE_BYTES), _ROWS[0]) if n > _FEW else _ROWS[-1]
+        tiles = -(-n // rows)
         blocks = tiles * max(1, min(count, _BLOCKS // tiles))
         cuda.kernel("predict_trees.cu", "predict_trees", X.device)(
-            *(blocks, rows, of, sums, X, n, d, X.element_size(), self._value.element_size(), int(tiled)),
-            shared=tile if tiled else 0,
+            *(blocks, rows, of, sums, X, n, d, X.element_size(), self._value.element_size()),
+            int(apart * (rows + 1) <= _TILE_BYTES),
         )
         return result
