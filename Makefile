@@ -9,7 +9,7 @@ PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .PHONY: demo test lint types kernels unit experiments processors wheel bench bench-small accuracy table1 figure1 ablations clean
 
-$(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard native/*)
+$(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard native/* src/gce/kernels/*.hpp)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0

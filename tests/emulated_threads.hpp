@@ -215,6 +215,13 @@ inline void add_atomic(i64 *to, i64 value) { *to += value; }
 inline u64 add_atomic(u64 *to, u64 value) { return *to += value, *to - value; }
 template <class T> inline T read_only(const T *from) { return *from; }
 inline void raise_atomic(u64 *to, u64 value) { *to = larger(*to, value); }
+
+using Place = u32 *;
+inline Place place_of(u32 *word) { return word; }
+inline Place behind(Place place, int words) { return place + words; }
+template <int WORDS> inline u32 add_at(Place place, u32 value) { return add_atomic(place + WORDS, value); }
+template <int WORDS> inline void add_unless_0(Place place, u32 value) { add_atomic(place + WORDS, value); }
+
 inline u32 read_fresh(const u32 *from) { return *from; }
 inline void write_fresh(u32 *to, u32 value) { *to = value; }
 inline u64 bits_of(double x) { return emulated::read<u64>(*reinterpret_cast<u64 *>(&x)); }

@@ -16,6 +16,8 @@ model = gce.GCEClassifier(max_atoms=5, random_state=0).fit(X, y)
 assert "site-packages" in gce.__file__, gce.__file__
 assert not any(find_spec(name) for name in ("rich", "matplotlib", "pandas"))
 assert model.score(X, y) > 0.8
+# compiled on machines with a GPU
+assert (Path(gce.__file__).parent / "kernels" / "grow_trees.cu").exists()
 with TemporaryDirectory() as folder:
     model.save(Path(folder) / "m.safetensors")
     again = gce.load(Path(folder) / "m.safetensors")

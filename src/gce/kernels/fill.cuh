@@ -5,14 +5,31 @@
 
 constexpr int CODES = 256;
 
-// 64-bit sums as two words: additions of words are what shared memory does, and sums of integers have no order.
-inline void add_shared(u32 *low, u32 *high, i64 value) {
-    const u32 own = static_cast<u32>(value), before = add_atomic(low, own);
-    const u32 above = static_cast<u32>(value >> 32) + (before + own < own);
-    // a negative number that does not borrow adds nothing to the upper word
-    if (above)
-        add_atomic(high, above);
+// Words of a column's sums: of gradients, lower and upper, and of Hessians, 256 places each.
+constexpr int COLUMN_WORDS = 4 * CODES;
+
+// What is to be added to the upper word of a sum, by what the lower one was before: mostly 0, for negative numbers as well.
+inline u32 carried(i32 value, u32 before) {
+    const u32 own = static_cast<u32>(value);
+    return static_cast<u32>(value >> 31) + (before + own < own);
 }
+
+// Add a row to M columns in shared memory: sums of 64 bits as two words, because words are what it adds. All lower words
+// first: none of these additions waits for another.
+template <int M, int Q = 0> struct AddRow {
+    static void add(const Place (&place)[M], const int (&shift)[M], u32 word, Quantised row) {
+        const Place at = behind(place[Q], (word >> shift[Q]) & 255u);
+        const u32 gradient = add_at<Q * COLUMN_WORDS>(at, static_cast<u32>(row.gradient));
+        const u32 hessian = add_at<Q * COLUMN_WORDS + 2 * CODES>(at, static_cast<u32>(row.hessian));
+        AddRow<M, Q + 1>::add(place, shift, word, row);
+        add_unless_0<Q * COLUMN_WORDS + CODES>(at, carried(row.gradient, gradient));
+        add_unless_0<Q * COLUMN_WORDS + 3 * CODES>(at, carried(row.hessian, hessian));
+    }
+};
+
+template <int M> struct AddRow<M, M> {
+    static void add(const Place (&)[M], const int (&)[M], u32, Quantised) {}
+};
 
 // Columns of one block of four, each with 256 places: a column of few bins has its bins several times, for lanes that
 // would wait for each other.
@@ -54,58 +71,60 @@ class HistogramGrower : public RowGrower {
 
   private:
     GCE_PHASE void fill_part(Sum *into, const u32 *order, const Quantised *rows, i64 n, i64 c, i64 last) const {
-        // of each column: words of gradients, lower and upper, and of Hessians
-        u32 (&words)[4][4][CODES] = shared_memory<u32[4][4][CODES]>();
-        for (int i = thread(); i < 4 * 4 * CODES; i += threads())
-            words[i / (4 * CODES)][i / CODES % 4][i % CODES] = 0;
+        u32 (&words)[4 * COLUMN_WORDS] = shared_memory<u32[4 * COLUMN_WORDS]>();
+        for (int i = thread(); i < 4 * COLUMN_WORDS; i += threads())
+            words[i] = 0;
         synchronise();
-        const int own = static_cast<int>(last - c);
-        int shift[4], place[4];
+        switch (last - c) {
+        case 1: add_rows<1>(words, order, rows, n, c); break;
+        case 2: add_rows<2>(words, order, rows, n, c); break;
+        case 3: add_rows<3>(words, order, rows, n, c); break;
+        default: add_rows<4>(words, order, rows, n, c);
+        }
+        synchronise();
+        for (int i = thread(); i < (last - c) * CODES; i += threads())
+            write_bin(into, words + i / CODES * COLUMN_WORDS, c + i / CODES, i % CODES);
+        synchronise();
+    }
+
+    template <int M> void add_rows(u32 *words, const u32 *order, const Quantised *rows, i64 n, i64 c) const {
+        Place place[M];
+        int shift[M];
         GCE_UNROLL
-        for (int q = 0; q < 4; q++) {
-            const Narrow narrow = of_column(smaller(c + q, last - 1));
-            shift[q] = narrow.shift, place[q] = narrow.first();
+        for (int q = 0; q < M; q++) {
+            const Narrow narrow = of_column(c + q);
+            shift[q] = narrow.shift, place[q] = behind(place_of(words), narrow.first());
         }
         const u32 *codes = codes_.block(index_[c]);
-        for (i64 i = thread(); i < n; i += AHEAD * threads()) {
+        i64 i = thread();
+        for (; i + (AHEAD - 1) * threads() < n; i += AHEAD * threads()) {
             u32 word[AHEAD];
             Quantised row[AHEAD];
             GCE_UNROLL
-            for (int a = 0; a < AHEAD; a++) {
-                const i64 at = smaller(i + a * threads(), n - 1);
-                word[a] = codes[order[at]], row[a] = rows[at];
-            }
+            for (int a = 0; a < AHEAD; a++)
+                word[a] = order[i + a * threads()], row[a] = rows[i + a * threads()];
             GCE_UNROLL
-            for (int a = 0; a < AHEAD; a++) {
-                if (i + a * threads() >= n)
-                    break;
-                GCE_UNROLL
-                for (int q = 0; q < 4; q++) {
-                    if (q >= own)
-                        break;
-                    const int to = place[q] + ((word[a] >> shift[q]) & 255u);
-                    add_shared(&words[q][0][to], &words[q][1][to], row[a].gradient);
-                    add_shared(&words[q][2][to], &words[q][3][to], row[a].hessian);
-                }
-            }
+            for (int a = 0; a < AHEAD; a++)
+                word[a] = codes[word[a]];
+            GCE_UNROLL
+            for (int a = 0; a < AHEAD; a++)
+                AddRow<M>::add(place, shift, word[a], row[a]);
         }
-        synchronise();
-        for (int i = thread(); i < own * CODES; i += threads())
-            write_bin(into, words[i / CODES], c + i / CODES, i % CODES);
-        synchronise();
+        for (; i < n; i += threads())
+            AddRow<M>::add(place, shift, codes[order[i]], rows[i]);
     }
 
     Narrow of_column(i64 c) const { return Narrow(index_[c], start_[c + 1] - start_[c]); }
 
-    void write_bin(Sum *into, const u32 (*words)[CODES], i64 c, int bin) const {
+    void write_bin(Sum *into, const u32 *words, i64 c, int bin) const {
         if (bin >= start_[c + 1] - start_[c])
             return;
         const Narrow narrow = of_column(c);
         u64 gradient = 0, hessian = 0;
         for (int copy = 0; copy < narrow.copies; copy++) {
             const int at = copy << narrow.log_width | bin;
-            gradient += static_cast<u64>(words[1][at]) << 32 | words[0][at];
-            hessian += static_cast<u64>(words[3][at]) << 32 | words[2][at];
+            gradient += static_cast<u64>(words[CODES + at]) << 32 | words[at];
+            hessian += static_cast<u64>(words[3 * CODES + at]) << 32 | words[2 * CODES + at];
         }
         Sum &sum = into[start_[c] + bin];
         if (gradient)

@@ -7,7 +7,8 @@
 
 #include "portable.hpp"
 
-struct Quantised {
+// read and written at once
+struct alignas(8) Quantised {
     i32 gradient, hessian;
 };
 
@@ -18,7 +19,7 @@ inline i64 gradient(const Sum &sum) { return sum[0]; }
 inline i64 hessian(const Sum &sum) { return sum[1]; }
 inline bool empty(const Sum &sum) { return (sum[0] | sum[1]) == 0; }
 #else
-struct Sum {
+struct alignas(16) Sum {
     i64 g, h;
     Sum &operator+=(const Sum &other) { return g += other.g, h += other.h, *this; }
     Sum &operator-=(const Sum &other) { return g -= other.g, h -= other.h, *this; }

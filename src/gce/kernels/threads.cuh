@@ -45,6 +45,25 @@ inline u64 add_atomic(u64 *to, u64 value) { return atomicAdd(to, value); }
 // Of memory that no thread of the kernel writes.
 template <class T> inline T read_only(const T *from) { return __ldg(from); }
 inline void raise_atomic(u64 *to, u64 value) { atomicMax(to, value); }
+
+// A word of shared memory. Written in PTX: from pointers the compiler computes addresses anew for each addition.
+using Place = u32;
+inline Place place_of(u32 *word) { return static_cast<u32>(__cvta_generic_to_shared(word)); }
+inline Place behind(Place place, int words) { return place + 4 * words; }
+// Add to the word a constant number of words behind a place; what was there.
+template <int WORDS> inline u32 add_at(Place place, u32 value) {
+    u32 before;
+    asm volatile("atom.shared.add.u32 %0, [%1 + %3], %2;" : "=r"(before) : "r"(place), "r"(value), "n"(4 * WORDS) : "memory");
+    return before;
+}
+// The same where something is to be added, without a branch.
+template <int WORDS> inline void add_unless_0(Place place, u32 value) {
+    asm volatile("{ .reg .pred any; setp.ne.u32 any, %1, 0; @any red.shared.add.u32 [%0 + %2], %1; }"
+                 :
+                 : "r"(place), "r"(value), "n"(4 * WORDS)
+                 : "memory");
+}
+
 inline u32 read_fresh(const u32 *from) { return *static_cast<const volatile u32 *>(from); }
 inline void write_fresh(u32 *to, u32 value) { *static_cast<volatile u32 *>(to) = value; }
 inline u64 bits_of(double x) { return static_cast<u64>(__double_as_longlong(x)); }
