@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "part_rows.hpp"
+#include "random_draws.hpp"
 #include "random_targets.hpp"
 
 namespace {
@@ -36,8 +37,8 @@ struct Cuts {
     explicit Cuts(i64 most) : column(most), code(most), size(most), start(most), point(most) {}
 
     // A code from low to below high, by a value drawn between theirs: codes alone would know ranks only.
-    void add(i64 own, i64 from, const double *values, u32 low, u32 high, u64 drawn) {
-        const double share = static_cast<double>(drawn >> 11) / 9007199254740992.0;
+    void add(i64 own, i64 from, const double *values, u32 low, u32 high, u32 drawn) {
+        const double share = static_cast<double>(drawn) / 4294967296.0;
         column[count] = static_cast<i32>(own);
         start[count] = from;
         point[count] = values[from + low] + share * (values[from + high] - values[from + low]);
@@ -114,7 +115,7 @@ template <Kind KIND, bool WEIGHTED> class Grower {
     Grower(const Table &table, const u32 *rows, const Targets &given, const Limits &limits, bool moved)
         : table(table), n(given.n), blocks((table.d + 3) / 4), limits(limits), moved(moved), head(moved ? blocks : 1),
           arrays(head + NodeTargets<KIND, WEIGHTED>::arrays(given.k)), buffer(new u32[arrays * n + SPARE]()),
-          gathered(new u32[moved ? 0 : n + SPARE]()), targets(given, buffer.get() + head * n), state(limits.seed), columns(table.d),
+          gathered(new u32[moved ? 0 : n + SPARE]()), targets(given, buffer.get() + head * n), columns(table.d),
           range_of(blocks, -1), low(4 * blocks), high(4 * blocks),
           cuts(std::min(limits.tries, table.d)) {
         for (i64 b = 0; b < blocks && moved; ++b)
@@ -123,17 +124,20 @@ template <Kind KIND, bool WEIGHTED> class Grower {
         if (!moved)
             std::copy(rows, rows + n, buffer.get());
         for (i64 c = 0; c < table.d; ++c)
-            columns[c] = c;
+            columns[c] = static_cast<i32>(c);
     }
 
     // Grow, level by level, and return the number of nodes.
     i64 grow(const Nodes &out, i64 k) {
         std::vector<u32> begin(2 * n - 1), count(2 * n - 1);
+        std::vector<u64> keys(2 * n - 1);
         count[0] = static_cast<u32>(n);
+        keys[0] = limits.seed;
         i64 nodes = 1;
         for (node = 0; node < nodes; ++node) {
             first = begin[node];
             size = count[node];
+            key = keys[node];
             gathered_block = -1;
             Cut cut;
             if (targets.uneven(first, size)) {
@@ -156,6 +160,8 @@ template <Kind KIND, bool WEIGHTED> class Grower {
             count[nodes] = static_cast<u32>(cut.rows);
             begin[nodes + 1] = static_cast<u32>(first + cut.rows);
             count[nodes + 1] = static_cast<u32>(size - cut.rows);
+            keys[nodes] = key_of_left(key);
+            keys[nodes + 1] = key_of_right(key);
             nodes += 2;
         }
         return nodes;
@@ -169,12 +175,6 @@ template <Kind KIND, bool WEIGHTED> class Grower {
         u32 code = 0;
         i64 rows = 0; // that go left
     };
-
-    u64 drawn() {
-        const u64 before = state;
-        state += 0x9E3779B97F4A7C15ull;
-        return splitmix64(before);
-    }
 
     // The codes of a block of four columns, for the rows of the node.
     const u32 *words(i64 block) {
@@ -206,21 +206,23 @@ template <Kind KIND, bool WEIGHTED> class Grower {
 
     // Draw one cut in each of several columns that vary here.
     void draw() {
-        i64 known = 0;
+        // two rows are parted in one way only
+        const i64 wanted = size > 2 ? limits.tries : 1;
+        i64 drawn = 0;
         cuts.count = cuts.widest = 0;
-        for (i64 left = table.d; left > 0 && known < limits.tries;) {
-            const i64 pick = static_cast<i64>(drawn() % static_cast<u64>(left));
-            std::swap(columns[pick], columns[--left]);
-            const i64 column = columns[left];
+        for (; drawn < table.d && cuts.count < wanted; ++drawn) {
+            const u64 number = drawn_number(key, drawn);
+            const i64 left = table.d - drawn, pick = pick_of(number, left), column = columns[pick];
+            columns[pick] = columns[left - 1];
             if (range_of[column >> 2] != node)
                 find_range(column >> 2);
-            if (low[column] == high[column])
-                continue;
-            ++known;
-            const u64 number = drawn();
-            // two rows are parted in one way only
-            if (size > 2 || known == 1)
-                cuts.add(column, table.starts[column], table.values, low[column], high[column], number);
+            if (low[column] < high[column])
+                cuts.add(column, table.starts[column], table.values, low[column], high[column], static_cast<u32>(number));
+        }
+        // what a node draws must not depend on those before it
+        for (i64 i = 0; i < drawn; ++i) {
+            const i64 pick = pick_of(drawn_number(key, i), table.d - i);
+            columns[pick] = static_cast<i32>(pick);
         }
         cuts.find(table.values);
     }
@@ -251,8 +253,8 @@ template <Kind KIND, bool WEIGHTED> class Grower {
     const std::unique_ptr<u32[]> buffer;   // (arrays, n): codes or indices of rows, weights, targets
     const std::unique_ptr<u32[]> gathered; // (n,): codes of a block for the rows of the node, where they do not move
     NodeTargets<KIND, WEIGHTED> targets;
-    u64 state;
-    std::vector<i64> columns;  // (d,), in the order of the draws
+    u64 key = 0;
+    std::vector<i32> columns;  // (d,): those that are not drawn yet come first
     std::vector<i64> range_of; // (blocks,): the node whose range of codes is known
     std::vector<u8> low, high; // (4 blocks,)
     Cuts cuts;

@@ -20,8 +20,10 @@
 #define GCE_SHARED __attribute__((section("gce_shared"))) static
 #define GCE_PARAMETER const
 #define GCE_UNROLL
+#define GCE_UNROLL_FOUR
 #define GCE_PHASE
 #define GCE_BOUNDS
+#define GCE_BOUNDS_OF(threads, blocks)
 
 #ifndef GCE_LANES
 #define GCE_LANES 4
@@ -210,6 +212,8 @@ inline int highest(u32 mask) { return 31 - __builtin_clz(mask); }
 
 inline u32 add_atomic(u32 *to, u32 value) { return *to += value, *to - value; }
 inline void add_atomic(i64 *to, i64 value) { *to += value; }
+inline u64 add_atomic(u64 *to, u64 value) { return *to += value, *to - value; }
+template <class T> inline T read_only(const T *from) { return *from; }
 inline void raise_atomic(u64 *to, u64 value) { *to = larger(*to, value); }
 
 using Place = u32 *;

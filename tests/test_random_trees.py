@@ -28,42 +28,40 @@ def splitmix(z):
     return z ^ (z >> 31)
 
 
-def drawn(seed):
-    while True:
-        yield splitmix(seed)
-        seed = (seed + 0x9E3779B97F4A7C15) & MASK
-
-
 def by_brute_force(codes, weight, Y, tries, least, seed, values):
     """Nodes as (column, code, left child) or means, from codes ``(d, n)`` and the values of each column's codes."""
-    numbers, columns, nodes = drawn(seed), list(range(len(codes))), []
-    waiting = [np.arange(codes.shape[1])]
+    nodes, waiting = [], [(seed, np.arange(codes.shape[1]))]
 
     def score(rows):
         return (weight[rows] @ Y[rows]) ** 2 / weight[rows].sum()
 
-    for rows in waiting:  # grows meanwhile
-        best, chosen, known = -1.0, None, 0
-        left = len(columns) if len(np.unique(Y[rows], axis=0)) > 1 and weight[rows].sum() >= 2 * least else 0
-        while left and known < tries:
-            pick, left = next(numbers) % left, left - 1
-            columns[pick], columns[left] = columns[left], columns[pick]
-            here, own = codes[columns[left]][rows], values[columns[left]]
+    for key, rows in waiting:  # grows meanwhile
+        best, chosen, known, columns = -1.0, None, 0, []
+        if len(np.unique(Y[rows], axis=0)) > 1 and weight[rows].sum() >= 2 * least:
+            columns = list(range(len(codes)))
+        for number in (splitmix((key + i * 0x9E3779B97F4A7C15) & MASK) for i in range(len(columns))):
+            if known == tries:
+                break
+            pick = (number >> 32) * len(columns) >> 32
+            columns[pick], columns[-1] = columns[-1], columns[pick]
+            column = columns.pop()
+            here, own = codes[column][rows], values[column]
             low, high = int(here.min()), int(here.max())
             if low == high:
                 continue
             known += 1
-            point = own[low] + (next(numbers) >> 11) / 2**53 * (own[high] - own[low])
+            point = own[low] + (number & 0xFFFFFFFF) / 2**32 * (own[high] - own[low])
             cut = max(c for c in range(low, high) if c == low or own[c] <= point)
             sides = rows[here <= cut], rows[here > cut]
             total = sum(score(side).sum() for side in sides)
             if min(weight[side].sum() for side in sides) >= least * (1 - 1e-9) and total > best * (1 + 1e-9):
-                best, chosen = total, (columns[left], cut, *sides)
+                best, chosen = total, (column, cut, *sides)
         if chosen is None:
             nodes.append(weight[rows] @ Y[rows] / weight[rows].sum())
         else:
             nodes.append((*chosen[:2], len(waiting)))
-            waiting += chosen[2:]
+            children = splitmix(key ^ 0x5851F42D4C957F2D), splitmix(key ^ 0x14057B7EF767814F)
+            waiting += zip(children, chosen[2:], strict=True)
     return nodes
 
 

@@ -17,7 +17,7 @@ from gce._utils.random import RoundStreams
 from gce.bases import FitContext, Forest, Neural, Pool, SymmetricTree, Tree
 from gce.bases.neural import compiled, descent
 from gce.bases.objectives import Linear
-from gce.bases.trees import binned
+from gce.bases.trees import TreeArrays, binned
 from gce.preprocessing.scaling import weighted_quantiles
 from gce.training import time_shares
 from gce.training.callbacks import FamilyTimeLimit, TimeLimit
@@ -258,13 +258,15 @@ def test_a_forest_has_as_many_trees_as_there_is_time_to_grow_and_ask(hand):
     forest = Forest(n_estimators=10)
     context = FitContext(hand.now + 10)
 
-    def grow():
+    def grow(first, last):
+        """A leaf for each of two members, whose values name the member and the tree."""
         hand.now += 1
-        return "tree"
+        whole = np.zeros(1, np.int32)
+        return TreeArrays.of([(whole, np.zeros(1), whole, np.array([[10.0 * m + first]])) for m in range(2)])
 
     # a second to grow a tree and one to ask it about all rows: after five of both the time is over
-    grown = forest._grow_until([[grow] * 10], lambda trees: 1.0, context)
-    assert grown == [["tree"] * 5]
+    grown = forest._grow_until(grow, lambda trees: 1.0, context)
+    assert grown.value.flatten().tolist() == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]
     assert context.cut_short
 
 

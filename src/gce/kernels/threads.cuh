@@ -9,6 +9,8 @@
 #define GCE_SHARED __shared__
 #define GCE_PARAMETER const __grid_constant__
 #define GCE_UNROLL _Pragma("unroll")
+// Four rounds of a loop whose loads should overlap.
+#define GCE_UNROLL_FOUR _Pragma("unroll 4")
 // A phase of a kernel, with registers of its own: a kernel of one piece would spill them inside of its loops.
 #define GCE_PHASE __noinline__
 
@@ -16,6 +18,8 @@ constexpr int LANES = 32;
 // Threads of a block that grows trees; two such blocks share a multiprocessor.
 constexpr int THREADS = 512;
 #define GCE_BOUNDS __launch_bounds__(THREADS, 2)
+// The same for kernels of other blocks: their threads, and how many of them share a multiprocessor.
+#define GCE_BOUNDS_OF(threads, blocks) __launch_bounds__(threads, blocks)
 
 inline int thread() { return threadIdx.x; }
 inline int threads() { return blockDim.x; }
@@ -37,6 +41,9 @@ inline int highest(u32 mask) { return 31 - __clz(mask); }
 
 inline u32 add_atomic(u32 *to, u32 value) { return atomicAdd(to, value); }
 inline void add_atomic(i64 *to, i64 value) { atomicAdd(reinterpret_cast<u64 *>(to), static_cast<u64>(value)); }
+inline u64 add_atomic(u64 *to, u64 value) { return atomicAdd(to, value); }
+// Of memory that no thread of the kernel writes.
+template <class T> inline T read_only(const T *from) { return __ldg(from); }
 inline void raise_atomic(u64 *to, u64 value) { atomicMax(to, value); }
 
 // A word of shared memory. Written in PTX: from pointers the compiler computes addresses anew for each addition.

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gce._utils import parallel
 from gce._utils.clock import StepTimer
 from gce._utils.codecs import Parts
 from gce._utils.params import NONE, Rules, check_parameters, count
@@ -24,11 +22,13 @@ from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Joint, Objective
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
-from gce.bases.trees.binned import BinnedBasis, BinnedRows
-from gce.bases.trees.grower import Grown
-from gce.bases.trees.grower_random import WeightedTargets, scatter
+from gce.bases.trees.binned import BinnedBasis
+from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
 from gce.losses import CrossEntropy, Logistic, Loss, links
 from gce.preprocessing.sparse import Inputs
+
+if TYPE_CHECKING:
+    from gce.bases.trees.grower_forest import DeviceForest
 
 Link = Literal["identity", "logit", "log"]
 
@@ -93,56 +93,56 @@ class Forest(BinnedBasis):
         if not isinstance(objective, Joint):
             raise ValueError("a Forest learns from targets: use algorithm='nonlinear', or 'auto'")
         risk, binned = objective.risk, self.binned(X, context)
-        link = _link(risk.loss)
+        link, device = _link(risk.loss), objective.bound.device
         centre = _centre(risk.y, risk.offset) if link == "identity" else torch.zeros_like(risk.offset)
         y = (risk.y - centre).cpu().numpy()
-        tries, each = self._tries(len(binned.bins.widths), link), []
+        members, seeds = [], []
         for m, generator in enumerate(rng.members):
             weight, unit = risk.weight[m].cpu().numpy(), float(risk.unit[m])
             rows = np.flatnonzero(weight).astype(np.uint32)
-            seeds = torch.randint(2**62, (self.n_estimators,), generator=generator).tolist()
-            own = WeightedTargets.of(weight[rows] / unit, y[rows])
-            each.append(
-                [partial(_grown, binned, rows, own, tries, float(self.min_samples_leaf), seed) for seed in seeds]
-            )
+            seeds.append(torch.randint(2**62, (self.n_estimators,), generator=generator).tolist())
+            members.append((rows, WeightedTargets.of(weight[rows] / unit, y[rows])))
+        tries = self._tries(len(binned.bins.widths), link)
+        trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf))
+        grower = _grower(trees, device)
         offset, reach = (risk.offset - centre).cpu(), objective.bound.cpu()
         if link != "identity":
             # the farthest a score can be from the offset
             farthest = offset.abs() + abs(math.log(DOUBT)) + offset.exp().sum().log().abs() + 1
             reach = torch.minimum(farthest, reach)
 
-        def to_atoms(grown: Sequence[Sequence[Grown]]) -> ForestAtoms:
-            trees = TreeArrays.of([tree for own in grown for tree in own], _precision(y))
-            return ForestAtoms(trees, offset, reach, len(grown[0]), link).to(objective.bound.device)
+        def grow(first: int, last: int) -> TreeArrays:
+            return grower.grown([own[first:last] for own in seeds], _precision(y))
 
-        return Proposal(to_atoms(self._grow_until(each, lambda grown: _seconds(to_atoms(grown), X), context)))
+        def to_atoms(grown: TreeArrays) -> ForestAtoms:
+            return ForestAtoms(grown, offset, reach, len(grown) // len(members), link).to(device)
+
+        grown = self._grow_until(grow, lambda some: _seconds(to_atoms(some), X), context)
+        return Proposal(to_atoms(grown))
 
     def _grow_until(
-        self,
-        jobs: Sequence[Sequence[Callable[[], Grown]]],
-        predicting: Callable[[list[list[Grown]]], float],
-        context: FitContext,
-    ) -> list[list[Grown]]:
-        """Each member's trees: all of them, or as many for each as the deadline allows.
+        self, grow: Callable[[int, int], TreeArrays], predicting: Callable[[TreeArrays], float], context: FitContext
+    ) -> TreeArrays:
+        """Each member's trees, one member after another: all of them, or as many for each as the deadline allows.
 
-        ``predicting`` estimates the seconds that given trees take to predict all rows, which follows growing.
+        ``grow`` makes a range of the trees of all members. ``predicting`` estimates the seconds that given trees take
+        to predict all rows, which follows growing.
         """
         end = context.deadline
-        step = self.n_estimators if end == math.inf else 1
-        grown: list[list[Grown]] = [[] for _ in jobs]
+        if end == math.inf:
+            return grow(0, self.n_estimators)
+        grown: list[TreeArrays] = []
         pace, predicted = StepTimer(end), 0.0
-        with parallel.workers(min(parallel.threads(), step * len(jobs))) as run:
-            for first in range(0, self.n_estimators, step):
-                some = run([job for own in jobs for job in own[first : first + step]])
-                for m, own in enumerate(grown):
-                    own += some[m * step : (m + 1) * step]
-                if end < math.inf and first == 0 and pace.remaining > 0:
-                    predicted = predicting(grown)
-                if pace.out_of_time(after=predicted * (first + 2)):
-                    break
-        if len(grown[0]) < self.n_estimators:
+        for t in range(self.n_estimators):
+            grown.append(grow(t, t + 1))
+            if t == 0 and pace.remaining > 0:
+                predicted = predicting(grown[0])
+            if pace.out_of_time(after=predicted * (t + 2)):
+                break
+        if len(grown) < self.n_estimators:
             context.note_cut_short()
-        return grown
+        by_member = torch.arange(len(grown) * len(grown[0])).view(len(grown), -1).T.flatten()
+        return TreeArrays.cat(grown).select(by_member.to(grown[0].size.device))
 
     def _tries(self, d: int, link: Link) -> int:
         if self.max_features is not None:
@@ -154,8 +154,19 @@ def _seconds(atoms: ForestAtoms, X: Inputs) -> float:
     """The seconds that atoms take to predict all rows, estimated on a few."""
     few = X[:: max(1, len(X) // _ROWS_TRIED)]
     began = time.monotonic()
-    atoms(few)
+    # waits for the device
+    float(atoms(few).sum())
     return (time.monotonic() - began) * len(X) / len(few)
+
+
+def _grower(trees: RandomTrees, device: torch.device) -> RandomTrees | DeviceForest:
+    """What grows trees, on the device of the fit where it can."""
+    if device.type == "cpu":
+        return trees
+    # most processes have no use for it
+    from gce.bases.trees.grower_forest import DeviceForest, can_grow
+
+    return DeviceForest(trees, device) if can_grow(trees, device) else trees
 
 
 def _link(loss: Loss) -> Link:
@@ -176,20 +187,6 @@ def _precision(y: NDArray[np.float64]) -> torch.dtype:
     """What means of targets ``(n, k)`` are kept in: float32 where it holds such numbers."""
     largest = np.abs(y).max(0)
     return torch.float32 if ((largest == 0) | ((largest > 1e-30) & (largest < 1e30))).all() else torch.float64
-
-
-def _grown(
-    binned: BinnedRows,
-    rows: NDArray[np.uint32],
-    targets: WeightedTargets,
-    tries: int,
-    least: float,
-    seed: int,
-) -> Grown:
-    """One tree: feature, threshold, left, value."""
-    bins, starts = binned.bins, np.append(0, np.cumsum(binned.bins.widths))
-    feature, cut, left, value = scatter(binned.codes, rows, targets, tries, least, seed, bins.values, starts)
-    return feature, bins.thresholds(feature, cut, left > 0), left, value
 
 
 class ForestAtoms(TreeAtomsBase):

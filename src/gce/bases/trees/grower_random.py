@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from gce._utils import parallel
 from gce._utils.native import FLOAT, INT, array, kernel
+from gce.bases.trees import TreeArrays
+from gce.bases.trees.binned import BinnedRows
+from gce.bases.trees.grower import Grown
 from gce.bases.trees.integers import DIGITS, SHORT, Floats, Ints, integer_weights, rounded, scaled
 
 
@@ -63,6 +69,42 @@ class WeightedTargets:
 
 def _relative(exponent: NDArray[np.int64]) -> Floats:
     return np.ldexp(1.0, exponent - exponent.max())
+
+
+@dataclass(frozen=True)
+class RandomTrees:
+    """What the random trees of several members are grown from.
+
+    Parameters
+    ----------
+    binned : BinnedRows
+    members : tuple of (array of shape (n,), WeightedTargets)
+        The rows that each member learns from, and their targets.
+    tries : int
+        Columns that vary at a node and are tried there, by one random cut each.
+    least : float
+        Least weight of a leaf.
+    """
+
+    binned: BinnedRows
+    members: tuple[tuple[NDArray[np.uint32], WeightedTargets], ...]
+    tries: int
+    least: float
+
+    def grown(self, seeds: Sequence[Sequence[int]], dtype: torch.dtype) -> TreeArrays:
+        """Trees of given seeds of each member, one member after another, with leaves of a dtype."""
+        jobs = [partial(self._tree, m, seed) for m, own in enumerate(seeds) for seed in own]
+        with parallel.workers(min(parallel.threads(), len(jobs))) as run:
+            return TreeArrays.of(run(jobs), dtype)
+
+    def _tree(self, member: int, seed: int) -> Grown:
+        """One tree: feature, threshold, left, value."""
+        bins, (rows, targets) = self.binned.bins, self.members[member]
+        starts = np.append(0, np.cumsum(bins.widths))
+        feature, cut, left, value = scatter(
+            self.binned.codes, rows, targets, self.tries, self.least, seed, bins.values, starts
+        )
+        return feature, bins.thresholds(feature, cut, left > 0), left, value
 
 
 def scatter(

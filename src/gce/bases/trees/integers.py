@@ -43,5 +43,10 @@ def rounded(values: Floats) -> tuple[Ints, NDArray[np.int64]]:
 
 def scaled(values: Floats, exponent: NDArray[np.int64]) -> Floats:
     """Numbers ``(k, n)`` times two to the power of exponents ``(k,)``; ``ldexp`` would take ten times as long."""
-    # in two steps: the power may overflow where the product does not
-    return values * np.ldexp(1.0, exponent // 2)[:, None] * np.ldexp(1.0, exponent - exponent // 2)[:, None]
+    one, two = halves(exponent)
+    return values * one[:, None] * two[:, None]
+
+
+def halves(exponent: NDArray[np.int64]) -> Floats:
+    """Two factors of two to the power of exponents ``(k,)``, ``(2, k)``: it may overflow where a product does not."""
+    return np.stack([np.ldexp(1.0, exponent // 2), np.ldexp(1.0, exponent - exponent // 2)])

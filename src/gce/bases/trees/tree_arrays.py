@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from torch import Tensor
 
 from gce._utils.codecs import Parts, narrowed
 from gce.bases.trees.predictor import PreparedTrees, restored_nodes
+
+if TYPE_CHECKING:
+    from gce.bases.trees.predictor_cuda import DeviceTrees
 
 #: Places of rows in trees that tensor operations keep at once.
 _PLACES_AT_ONCE = 1 << 23
@@ -128,7 +131,7 @@ class TreeArrays:
         """Weighted sums of the leaf values of each row, ``(count, n, v)`` in float64.
 
         Each sum is in the order of the trees: the result of a row is the same to the last bit whatever the other rows
-        are, on any number of threads, and with compiled loops or tensor operations.
+        are, on any number of threads, on a processor or a GPU, and with compiled loops or tensor operations.
 
         Parameters
         ----------
@@ -139,7 +142,10 @@ class TreeArrays:
         count : int
         """
         if X.device.type != "cpu":
-            return self._summed_by_tensors(X, weights, into.tolist(), count)
+            trees = self._on_device
+            if trees is None:
+                return self._summed_by_tensors(X, weights, into.tolist(), count)
+            return trees.summed(X, weights, into, count)
         rows = X.detach().double().contiguous().numpy()
         found = self._prepared.summed(rows, weights.double().contiguous().numpy(), into.numpy(), count)
         return torch.from_numpy(found)
@@ -148,6 +154,14 @@ class TreeArrays:
     def _prepared(self) -> PreparedTrees:
         """What kernels need to know, found out once."""
         return PreparedTrees(*(getattr(self, field.name).contiguous().numpy() for field in fields(self)))
+
+    @cached_property
+    def _on_device(self) -> DeviceTrees | None:
+        """The same for the kernel of a GPU; None where it cannot run."""
+        # most processes have no use for it
+        from gce.bases.trees.predictor_cuda import DeviceTrees, can_sum
+
+        return DeviceTrees(*self.tensors().values()) if can_sum(len(self.left), self.left.device) else None
 
     def __getstate__(self) -> dict[str, Any]:
         # what kernels need is found out again
