@@ -162,7 +162,7 @@ class _Block:
         """The atoms of round ``t``, counted from 0."""
         parts = [own.nodes(t) for own in self._trees]
         nodes = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
-        sizes = np.concatenate([own.size[t] for own in self._trees])
+        sizes = np.concatenate([own.sizes[t] for own in self._trees])
         return self._booster.atoms(tree_arrays(self._booster.binned, nodes, sizes, torch.device("cpu")))
 
     def pred(self, t: int) -> Tensor:

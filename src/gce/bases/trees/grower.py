@@ -202,7 +202,7 @@ class TreeRound:
 
     Attributes
     ----------
-    size : array of shape (R, M, k)
+    sizes : array of shape (R, M, k)
         Number of nodes of each tree.
     leaf : array of shape (M, k, N)
         The leaf of each row in the last round, also of rows that were not learned from.
@@ -224,7 +224,7 @@ class TreeRound:
         self._data, self._most = data, most
         self._feature, self._cut, self._left = (np.empty((rounds, members, k, most), np.int32) for _ in range(3))
         self._value = np.empty((rounds, members, k, most))
-        self.size, self.leaf = np.zeros((rounds, members, k), np.int64), np.empty((members, k, rows), np.int32)
+        self.sizes, self.leaf = np.zeros((rounds, members, k), np.int64), np.empty((members, k, rows), np.int32)
         counter = np.zeros(1, np.int64)
         worth = 1 + data.gradient.size * d // _WORTH_A_THREAD
         self._threads = min(parallel.threads(), members * k, worth)
@@ -243,7 +243,7 @@ class TreeRound:
             "cut": (self._cut, np.int32),
             "left": (self._left, np.int32),
             "value": (self._value, np.float64),
-            "size": (self.size, np.int64),
+            "size": (self.sizes, np.int64),
             "leaf": (self.leaf, np.int32),
             "next": (counter, np.int64),
         }
@@ -275,7 +275,7 @@ class TreeRound:
 
     def nodes(self, t: int = 0) -> Grown:
         """The nodes of all trees of a round, one after another: feature, cut, left, value."""
-        used = np.arange(self._most) < self.size[t, ..., None]
+        used = np.arange(self._most) < self.sizes[t, ..., None]
         return self._feature[t][used], self._cut[t][used], self._left[t][used], self._value[t][used]
 
 
@@ -304,6 +304,11 @@ class GrownTrees(TreeRound):
     ) -> None:
         super().__init__(data, shape, sampling, constraints, reduce=reduce)
         self._grow(scratch)
+
+    @property
+    def size(self) -> NDArray[np.int64]:
+        """Number of nodes of each tree, ``(M, k)``."""
+        return self.sizes[0]
 
     def _grow(self, scratch: Scratch) -> None:
         grow, struct, size = _kernels().grow, ctypes.byref(self.struct), self.scratch_size

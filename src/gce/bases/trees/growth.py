@@ -123,7 +123,7 @@ class ProcessorGrower:
             self.scratch,
         )
         outputs, length = grown.scale(asked.bound.cpu().numpy(), model.free)
-        trees = tree_arrays(binned, grown.nodes(), grown.size[0], device)
+        trees = tree_arrays(binned, grown.nodes(), grown.size, device)
         return GrownAtoms(lambda: trees, torch.from_numpy(outputs).to(device), torch.from_numpy(length).to(device))
 
 
