@@ -84,6 +84,9 @@ class Noted:
         self.basis, self.asked = basis, None
         self.fits_quadratics = basis.fits_quadratics
 
+    def booster(self, *_: Any) -> None:
+        return None
+
     def minimize(self, objective: Any, X: Tensor, **given: Any) -> Any:
         self.asked = (objective, X, given)
         return self.basis.minimize(objective, X, **given)
