@@ -20,7 +20,7 @@ from gce.training.rounds import factors_of
 Array = NDArray[np.float64]
 
 #: Numbers in a block of outputs of all rounds.
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import combinations
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ from gce.training.calibration import HeldOutScores, evidence_rows
 from gce.training.family_fit import FamilyFit
 from gce.training.family_weights import TOLERATED, WeightedFamilies, select_held_out
 from gce.training.problem import Problem
-from gce.training.round_outputs import RoundOutputs
+from gce.training.round_outputs import MemberOutputs, RoundOutputs
 
 Array = NDArray[np.float64]
 
@@ -39,14 +40,15 @@ _ENOUGH = 2000
 #: Held-out scores that weights are found on; of more a part is chosen by the rows' hashes.
 _MOST_SCORES = 1 << 17
 #: Numbers in a block of outputs of all rounds.
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 #: The part of the held-out loss that doing without deep trees may cost: they take most of the time of a prediction and
 #: most bytes of a file.
 _NO_DEEP_TREES = 0.02
 #: How many standard errors weights of rounds must gain.
 _ERRORS = 1.0
-#: The quarters of the rows in each of their halves.
-_HALVES = tuple(combinations(range(4), 2))
+#: Parts that rows are divided into by their hashes, and which of them are in each half.
+_QUARTERS = 4
+_HALVES = tuple(combinations(range(_QUARTERS), _QUARTERS // 2))
 
 
 def weigh_rounds(
@@ -101,8 +103,8 @@ def _gain(loss: Loss, before: HeldOutScores, others: Tensor, chosen: Tensor) -> 
 
 def _cross_fitted(others: Tensor, problem: Problem) -> Tensor:
     """Scores ``(h, k)`` by the weights that a row had no part in, of those ``(6, h, k)`` of all halves."""
-    quarter = np.concatenate([_hashes(problem, own.nonzero().flatten()) % 4 for own in problem.held_out])
-    honest = np.array([[i not in pair for i in range(4)] for pair in _HALVES])[:, quarter.astype(np.intp)]
+    quarter = np.concatenate([_hashes(problem, own.nonzero().flatten()) % _QUARTERS for own in problem.held_out])
+    honest = np.array([[i not in pair for i in range(_QUARTERS)] for pair in _HALVES])[:, quarter.astype(np.intp)]
     mask = torch.from_numpy(honest).to(others)[:, :, None]
     return (mask * others).sum(0) / mask.sum(0)
 
@@ -149,38 +151,53 @@ def _quadratic_risks(rounds: RoundOutputs, total: Array, before: HeldOutScores) 
     of the curvature. An average of ``M`` members, whose atoms differ, is worse by about ``V / M``.
     """
     problem, everything = rounds.problem, float(before.weight.sum())
-    counts = (problem.held_out > 0).sum(1).tolist()
-    bases = before.pred.split(counts)
-    with parallel.workers(min(parallel.threads(), problem.members)) as run:
-        tasks = [partial(_member_sums, rounds, m, bases[m], total[m] / everything) for m in range(problem.members)]
-        each = run(tasks)
-    parts = [reduce(add, own) for own in zip(*(sums for sums, _ in each), strict=True)]
-    used = torch.cat([kept for _, kept in each]) * everything
+    parts = [_held_out_part(rounds, m, before, total[m] / everything) for m in range(problem.members)]
+    with parallel.workers(min(parallel.threads(), _QUARTERS)) as run:
+        sums = run([partial(_quarter_sums, rounds, parts, quarter) for quarter in range(_QUARTERS)])
+    used = torch.cat([part.share[part.looked_at] for part in parts]) * everything
     scale = everything / float(used.sum())
-    risks = [sums.risk(scale) for sums in parts]
+    risks = [own.risk(scale) for own in sums]
     curvature = float(sum(np.trace(own.hessian) for own in risks))
-    variance = scale * sum(sums.variance for sums in parts) / max(curvature, np.finfo(np.float64).tiny)
+    variance = scale * sum(own.variance for own in sums) / max(curvature, np.finfo(np.float64).tiny)
     return risks, variance / evidence_rows(used) * (1 + 1 / problem.members) / 2
 
 
-def _member_sums(rounds: RoundOutputs, m: int, base: Tensor, unit: float) -> tuple[list[_Sums], Tensor]:
-    """One member's sums over the rows it holds out, of each quarter of them; the shares of the rows it looked at."""
-    problem, loss, count = rounds.problem, rounds.problem.loss, 1 + len(rounds)
-    weight = problem.held_out[m]
-    rows = weight.nonzero().flatten()
+class _HeldOutPart(NamedTuple):
+    """The rows ``(h,)`` that a member holds out, with its outputs and its present scores there."""
+
+    outputs: MemberOutputs
+    rows: Tensor
+    share: Tensor
+    scores: Tensor
+    quarter: Tensor
+    looked_at: Tensor
+
+
+def _held_out_part(rounds: RoundOutputs, m: int, before: HeldOutScores, unit: float) -> _HeldOutPart:
+    problem = rounds.problem
+    counts = (problem.held_out > 0).sum(1).tolist()
+    rows = problem.held_out[m].nonzero().flatten()
     hashes = _hashes(problem, rows)
-    some = _part(hashes, int((problem.held_out > 0).sum()) * problem.y.shape[1])
-    outputs, parts = rounds.of_member(m), [_Sums.zeros(count) for _ in range(4)]
-    for quarter, sums in enumerate(parts):
-        mine = torch.from_numpy(np.flatnonzero(some & (hashes % 4 == quarter))).to(rows.device)
+    some = torch.from_numpy(_part(hashes, sum(counts) * problem.y.shape[1])).to(rows.device)
+    quarter = torch.from_numpy((hashes % _QUARTERS).astype(np.int64)).to(rows.device)
+    share, scores = problem.held_out[m, rows] * unit, before.pred.split(counts)[m]
+    return _HeldOutPart(rounds.of_member(m), rows, share, scores, quarter, some)
+
+
+def _quarter_sums(rounds: RoundOutputs, parts: Sequence[_HeldOutPart], quarter: int) -> _Sums:
+    """Sums over a quarter of the rows that members hold out."""
+    problem, loss, count = rounds.problem, rounds.problem.loss, 1 + len(rounds)
+    sums = _Sums.zeros(count)
+    for part in parts:
+        mine = (part.looked_at & (part.quarter == quarter)).nonzero().flatten()
         for block in mine.split(max(1, _BLOCK // (count * problem.y.shape[1]))):
-            index, share = rows[block], weight[rows[block]] * unit
-            relative = outputs(index) - (base[block] - problem.offset)
-            gradient = loss.gradient(base[block], problem.y[index])
-            root = loss.hessian_root(base[block], problem.y[index], relative)
-            sums.add_losses(loss.value(base[block], problem.y[index]), share)
+            index, share, base = part.rows[block], part.share[block], part.scores[block]
+            relative = part.outputs(index) - (base - problem.offset)
+            gradient = loss.gradient(base, problem.y[index])
+            root = loss.hessian_root(base, problem.y[index], relative)
+            sums.add_losses(loss.value(base, problem.y[index]), share)
             sums.add_outputs((relative * gradient).sum(2), root, share)
-    return parts, (weight[rows] * unit)[torch.from_numpy(some).to(rows.device)]
+    return sums
 
 
 @dataclass
@@ -195,14 +212,6 @@ class _Sums:
     @classmethod
     def zeros(cls, count: int) -> _Sums:
         return cls(0.0, 0.0, np.zeros(count), np.zeros((count, count)))
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.value + other.value,
-            self.variance + other.variance,
-            self.gradient + other.gradient,
-            self.hessian + other.hessian,
-        )
 
     def add_losses(self, losses: Tensor, share: Tensor) -> None:
         self.value += float(share @ losses)
