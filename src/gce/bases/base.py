@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from gce._utils.codecs import Parts
 from gce._utils.random import RoundStreams
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Objective
+from gce.preprocessing.mixed import Rows, Widths, inputs_of
 from gce.preprocessing.sparse import Inputs
 
 _ROWS_MIXED_AT_ONCE = 1024
@@ -70,7 +71,7 @@ class Atoms(nn.Module):
         raise NotImplementedError
 
     @classmethod
-    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> Self:
+    def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> Self:
         """Read atoms from a file.
 
         A class that defines it has an entry in :mod:`gce.bases.registry`.
@@ -79,8 +80,8 @@ class Atoms(nn.Module):
         ----------
         parts : Parts
             The content of the file.
-        inputs : int
-            Number of columns.
+        widths : Widths
+            Numbers of inputs and columns.
         bound : Tensor of shape (k,)
             The ensemble's.
 
@@ -98,6 +99,20 @@ class Atoms(nn.Module):
 
     def __len__(self) -> int:
         raise NotImplementedError
+
+    def seen(self, X: Rows) -> Inputs:
+        """Rows as these atoms see them, who are given nothing else: by default the inputs of networks.
+
+        Parameters
+        ----------
+        X : Tensor, SparseRows or MixedRows of shape (n, d)
+            Rows of a table.
+
+        Returns
+        -------
+        Tensor or SparseRows of shape (n, d)
+        """
+        return inputs_of(X)
 
     def forward(self, X: Inputs) -> Tensor:
         raise NotImplementedError
@@ -200,11 +215,15 @@ class Zero(Atoms):
         return Parts({"count": self.count})
 
     @classmethod
-    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> Zero:
+    def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> Zero:
         return Zero(parts.integer("count", 1), len(bound))
 
     def __len__(self) -> int:
         return self.count
+
+    def seen(self, X: Rows) -> Inputs:
+        # whatever they are, only their number counts
+        return cast(Inputs, X)
 
     def forward(self, X: Inputs) -> Tensor:
         return X.new_zeros(self.count, len(X), self.outputs)
@@ -245,15 +264,15 @@ class Proposal:
     outputs: Tensor | None = None
     step_length: Tensor | None = None
 
-    def evaluate(self, X: Inputs) -> Tensor:
+    def evaluate(self, X: Rows) -> Tensor:
         """Outputs ``(M, N, k)`` on the rows ``X`` that the oracle was given.
 
         Parameters
         ----------
-        X : Tensor or SparseRows of shape (N, d)
+        X : Tensor, SparseRows or MixedRows of shape (N, d)
             The rows of the fit.
         """
-        return self.atoms(X) if self.outputs is None else self.outputs
+        return self.atoms(self.atoms.seen(X)) if self.outputs is None else self.outputs
 
 
 class Basis(BaseEstimator):
@@ -316,6 +335,26 @@ class Basis(BaseEstimator):
     def separate(self) -> bool:
         """Each output has its own model and simplex weights."""
         return False
+
+    @property
+    def splits_columns(self) -> bool:
+        """Its models look at the columns of a table, with codes of categories and missing values, instead of inputs."""
+        return False
+
+    def seen(self, X: Rows) -> Inputs:
+        """Rows as the oracle is given them.
+
+        Parameters
+        ----------
+        X : Tensor, SparseRows or MixedRows of shape (N, d)
+            Rows of a table.
+
+        Returns
+        -------
+        Tensor or SparseRows of shape (N, d)
+            MixedRows where models split columns.
+        """
+        return cast(Inputs, X) if self.splits_columns else inputs_of(X)
 
     def prepare(self, X: Inputs, context: FitContext) -> None:
         """Compute what every round needs of the rows ``(N, d)``, before the first round.

@@ -19,7 +19,7 @@ Category = str | int | float | bool
 #: Code of a category that is rare in the training rows, or does not occur in them.
 OTHER = -1
 #: Categories of a column that get a code, and the least share of the rows that each of them must have.
-MAX_CATEGORIES, MIN_CATEGORY_SHARE = 256, 1 / 1000
+MAX_CATEGORIES, MIN_CATEGORY_SHARE = 254, 1 / 1000
 #: Share of rows without a code above which a column has a warning.
 MAX_OTHER_SHARE = 0.25
 

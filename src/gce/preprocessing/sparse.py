@@ -163,13 +163,6 @@ def to_device(X: Matrix, device: torch.device) -> Inputs:
     return X
 
 
-def densify_small(X: Inputs) -> Inputs:
-    """Rows for training: small sparse rows are made dense."""
-    if isinstance(X, SparseRows) and len(X) * X.shape[1] <= DENSE_TRAINING_LIMIT:
-        return torch.from_numpy(X.toarray())
-    return X
-
-
 def matmul_transposed(W: Tensor, X: Inputs) -> Tensor:
     """``W X'`` for ``W`` of shape ``(h, d)``, shape ``(h, n)``.
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gce.bases.base import Atoms
 from gce.bases.trees import TreeArrays
+from gce.preprocessing.mixed import MixedRows, Rows, inputs_of
 from gce.preprocessing.sparse import Inputs
 
 
@@ -39,10 +40,23 @@ class TreeAtomsBase(Atoms):
         assert size is not None
         # the buffers change with the device
         if self._trees is None or self._trees.size is not size:
+            names = ("feature", "threshold", "left", "value")
             self._trees = TreeArrays(
-                size, *(self.get_buffer(name) for name in ("feature", "threshold", "left", "value"))
+                size,
+                *(self.get_buffer(name) for name in names),
+                # atoms that earlier versions pickled have no such buffers
+                rule=self._buffers.get("rule"),
+                sets=self._buffers.get("sets"),
             )
         return self._trees
+
+    @property
+    def splits_columns(self) -> bool:
+        """The trees look at columns, with codes of categories and missing values, instead of the inputs of networks."""
+        return self._buffers.get("rule") is not None
+
+    def seen(self, X: Rows) -> Inputs:
+        return X.columns if self.splits_columns and isinstance(X, MixedRows) else inputs_of(X)
 
     def __getstate__(self) -> dict[str, Any]:
         # derived arrays are computed again

@@ -25,9 +25,10 @@ from gce.bases.objectives import Joint, Objective
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis, BinnedRows
-from gce.bases.trees.grower import Grown
+from gce.bases.trees.binning import Grown
 from gce.bases.trees.grower_random import WeightedTargets, scatter
 from gce.losses import CrossEntropy, Logistic, Loss, links
+from gce.preprocessing.mixed import Widths
 from gce.preprocessing.sparse import Inputs
 
 Link = Literal["identity", "logit", "log"]
@@ -154,7 +155,7 @@ def _seconds(atoms: ForestAtoms, X: Inputs) -> float:
     """The seconds that atoms take to predict all rows, estimated on a few."""
     few = X[:: max(1, len(X) // _ROWS_TRIED)]
     began = time.monotonic()
-    atoms(few)
+    atoms(atoms.seen(few))
     return (time.monotonic() - began) * len(X) / len(few)
 
 
@@ -186,10 +187,10 @@ def _grown(
     least: float,
     seed: int,
 ) -> Grown:
-    """One tree: feature, threshold, left, value."""
+    """One tree."""
     bins, starts = binned.bins, np.append(0, np.cumsum(binned.bins.widths))
-    feature, cut, left, value = scatter(binned.codes, rows, targets, tries, least, seed, bins.values, starts)
-    return feature, bins.thresholds(feature, cut, left > 0), left, value
+    grown = scatter(binned.codes, rows, targets, tries, least, seed, bins.values, starts, bins.kinds)
+    return bins.as_splits(grown)
 
 
 class ForestAtoms(TreeAtomsBase):
@@ -236,13 +237,13 @@ class ForestAtoms(TreeAtomsBase):
         return parts
 
     @classmethod
-    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> ForestAtoms:
+    def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> ForestAtoms:
         k, n_trees, link = len(bound), parts.integer("trees", 1), parts.choice("link", get_args(Link))
         own, offset = parts.finite("bound", k), parts.finite("offset", k)
         stored = parts.within("grove")
         value = stored.tensors.get("value")
         precise = link == "identity" and value is not None and value.dtype == torch.float64
-        trees = TreeArrays.restored(stored, inputs, k, torch.float64 if precise else torch.float32)
+        trees = TreeArrays.restored(stored, widths, k, torch.float64 if precise else torch.float32)
         if len(trees) % n_trees:
             raise ValueError(f"{len(trees)} trees cannot be divided into forests of {n_trees}")
         if not within(own, bound):
@@ -259,6 +260,7 @@ class ForestAtoms(TreeAtomsBase):
     def form(self) -> tuple[object, ...]:
         return (
             type(self),
+            self.splits_columns,
             self.n_trees,
             self.link,
             self.get_buffer("value").dtype,

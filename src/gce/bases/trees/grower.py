@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 
 from gce._utils import parallel
 from gce._utils.native import INT, array, kernel
-
-#: One tree: feature, cut or threshold, left, value.
-Grown = tuple[NDArray[Any], ...]
+from gce.bases.trees.binning import Grown, Kinds
 
 #: Gradients of rows times columns below which a second thread costs more than it brings.
 _WORTH_A_THREAD = 1 << 16
@@ -58,6 +56,38 @@ class Shape:
         return max(1, min(self.max_leaf_nodes, rows))
 
 
+@dataclass(frozen=True)
+class CategoryRule:
+    """What guards against splits that fit the noise of categories, of which there are many.
+
+    The side of a split that categories are singled out to has those with the least or the largest mean gradients;
+    all others are on the other side, also rare ones and those that are not among a node's rows.
+
+    Parameters
+    ----------
+    smoothing : float
+        Rows without a gradient that are added to a category, when categories are ordered.
+    least : float
+        Rows of a category that may be singled out.
+    l2 : float
+        Rows without a gradient that are added to both sides when splits are compared, beside those of each leaf.
+    few : int
+        Up to so many categories of a node none of these counts.
+    most : int
+        Categories that may be singled out together.
+    """
+
+    smoothing: float = 10.0
+    least: float = 10.0
+    l2: float = 10.0
+    few: int = 4
+    most: int = 32
+
+
+#: The rule of all trees. LightGBM's numbers.
+CATEGORIES = CategoryRule()
+
+
 @dataclass(frozen=True, eq=False)
 class TreeData:
     """What the trees of one round learn from: one tree for each of ``M`` members and ``k`` outputs.
@@ -76,6 +106,10 @@ class TreeData:
         Minimum sum of Hessians of a leaf, as a fraction of that of all rows.
     l2 : array of shape (M,)
         Added to a leaf's sum of Hessians, as a fraction of that of all rows.
+    kinds : Kinds, optional
+        Columns with missing values or categories.
+    unit : array of shape (M,), optional
+        A row's Hessian as a fraction of that of all rows, for the rule of categories.
     """
 
     codes: NDArray[np.uint8]
@@ -84,6 +118,8 @@ class TreeData:
     hessian: NDArray[np.float64]
     least: NDArray[np.float64]
     l2: NDArray[np.float64]
+    kinds: Kinds | None = None
+    unit: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +195,9 @@ class _Round(ctypes.Structure):
         ("reduce", Reduce),
         *((name, ctypes.c_int64) for name in ("symmetric", "leaves", "depth", "most_nodes", "threads")),
         *((name, ctypes.c_void_p) for name in ("feature", "cut", "left", "value", "size", "leaf", "next")),
+        *((name, ctypes.c_void_p) for name in ("missing", "categorical", "smoothing", "rarest", "extra")),
+        *((name, ctypes.c_int64) for name in ("few", "most")),
+        *((name, ctypes.c_void_p) for name in ("missing_left", "sets")),
     ]
 
 
@@ -219,6 +258,7 @@ class GrownTrees:
             "size": (self.size, np.int64),
             "leaf": (self.leaf, np.int32),
             "next": (counter, np.int64),
+            **self._of_kinds(members, k),
         }
         self._round = _Round(
             n_rows=rows,
@@ -234,11 +274,32 @@ class GrownTrees:
             leaves=shape.most_leaves(n),
             depth=shape.max_depth,
             most_nodes=most,
+            few=CATEGORIES.few,
+            most=CATEGORIES.most,
             # threads that have no tree of their own share the columns of another
             threads=max(1, parallel.threads() // self._threads),
             **{name: _address(name, given, kind) for name, (given, kind) in arrays.items()},
         )
         self._grow(scratch)
+
+    def _of_kinds(self, members: int, k: int) -> dict[str, tuple[NDArray[Any] | None, Any]]:
+        """What is given and kept where columns have missing values or categories."""
+        kinds, unit = self._data.kinds, self._data.unit
+        if kinds is None:
+            return {}
+        assert unit is not None
+        # kept, so that what is pointed at stays
+        rows = CATEGORIES.smoothing, CATEGORIES.least, CATEGORIES.l2
+        self._rule = [np.ascontiguousarray(some * unit) for some in rows]
+        self._missing_left = np.zeros((members, k, self._most), np.uint8)
+        self._sets = np.zeros((members, k, self._most, 4), np.uint64)
+        return {
+            "missing": (kinds.missing, np.uint8),
+            "categorical": (kinds.categorical, np.uint8),
+            **dict(zip(("smoothing", "rarest", "extra"), ((rule, np.float64) for rule in self._rule), strict=True)),
+            "missing_left": (self._missing_left, np.uint8),
+            "sets": (self._sets, np.uint64),
+        }
 
     def _grow(self, scratch: Scratch) -> None:
         kernels, round_ = _kernels(), ctypes.byref(self._round)
@@ -276,9 +337,15 @@ class GrownTrees:
         return outputs, length
 
     def nodes(self) -> Grown:
-        """The nodes of all trees, one after another: feature, cut, left, value."""
-        used = np.arange(self._most) < self.size[..., None]
-        return self._feature[used], self._cut[used], self._left[used], self._value[used]
+        """The nodes of all trees, one after another, see :meth:`gce.bases.trees.binning.Bins.as_splits`."""
+        used, kinds = np.arange(self._most) < self.size[..., None], self._data.kinds
+        feature, cut, left, value = self._feature[used], self._cut[used], self._left[used], self._value[used][:, None]
+        if kinds is None:
+            return feature, cut, left, value
+        parts_categories = (left > 0) & (kinds.categorical[feature] > 0)
+        sets = self._sets[used][parts_categories]
+        cut[parts_categories] = np.arange(len(sets))
+        return feature, cut, left, value, self._missing_left[used], sets
 
 
 def _words(constraints: Constraints, columns: int) -> int:

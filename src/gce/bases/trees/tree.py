@@ -22,6 +22,7 @@ from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis
 from gce.bases.trees.grower import Constraints, GrownTrees, Sampling, Scratch, Shape, TreeData
+from gce.preprocessing.mixed import Widths
 from gce.preprocessing.sparse import Inputs
 
 #: Hashes of rows, where all rows are trained on and none are needed.
@@ -137,6 +138,8 @@ class Tree(BinnedBasis):
                 hessian,
                 self.min_samples_leaf * unit,
                 self.l2_regularization * unit,
+                binned.bins.kinds,
+                unit,
             ),
             self._shape,
             Sampling(
@@ -145,12 +148,11 @@ class Tree(BinnedBasis):
                 self.subsample,
                 min(d, max(1, round(self.max_features * d))),
             ),
-            Constraints(self._signs, self._groups),
+            Constraints(binned.by_column(self._signs), binned.by_column(self._groups)),
             context.cached((), "scratch of trees", Scratch),
         )
         outputs, length = grown.scale(objective.bound.cpu().numpy(), model.free)
-        feature, cut, left, value = grown.nodes()
-        parts = grown.size.reshape(-1), feature, binned.bins.thresholds(feature, cut, left > 0), left, value[:, None]
+        parts = grown.size.reshape(-1), *binned.bins.as_splits(grown.nodes())
         atoms = TreeAtoms(TreeArrays(*map(torch.from_numpy, parts)), objective.bound.cpu()).to(device)
         step_length = torch.from_numpy(length).to(device) if model.free else None
         return Proposal(atoms, torch.from_numpy(outputs).to(device), step_length)
@@ -245,8 +247,8 @@ class TreeAtoms(TreeAtomsBase):
         return parts
 
     @classmethod
-    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> TreeAtoms:
-        trees = TreeArrays.restored(parts.within("grove"), inputs, 1, torch.float64)
+    def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> TreeAtoms:
+        trees = TreeArrays.restored(parts.within("grove"), widths, 1, torch.float64)
         own = parts.finite("bound", len(bound))
         if len(trees) % len(bound):
             raise ValueError(f"{len(trees)} trees cannot be divided among {len(bound)} outputs")
@@ -256,7 +258,7 @@ class TreeAtoms(TreeAtomsBase):
 
     @property
     def form(self) -> tuple[object, ...]:
-        return type(self), *self.bound.tolist()
+        return type(self), self.splits_columns, *self.bound.tolist()
 
     def __len__(self) -> int:
         return len(self.get_buffer("size")) // len(self.bound)
