@@ -99,7 +99,7 @@ template <bool MIXED> class BestFirst {
                 // missing values may have any effect
                 const i64 sign = alone ? 0 : given_.constraints.monotone(column);
                 const double gain = split_gain(left, right, whole, limits_.l2 + sequence.l2, node.bounds, sign, bounded);
-                if (gain > found.gain * (1 + TIE)) {
+                if (at >= sequence.first && gain > found.gain * (1 + TIE)) {
                     found.gain = gain, found.column = c, found.left = left;
                     sequence.keep(alone ? sequence.alone : at, kinds_.categorical[column] != 0, found);
                 }

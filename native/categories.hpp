@@ -65,7 +65,7 @@ struct Sequence {
     u8 bin[MOST_BINS];
     bool tied[MOST_BINS]; // whether it is too much like the next one to be parted from it
     i64 count = 0;
-    i64 first = 0, longest = 0; // shortest and longest beginning that is a split, as positions of its last bin
+    i64 first = 0, longest = 0; // shortest and longest beginning that may be chosen, as positions of its last bin
     double l2 = 0;              // added to the leaves
     i64 alone = -1;             // the position behind which there are missing values alone
     bool missing_left = false;
@@ -168,7 +168,7 @@ void each_beginning(const Sum *bins, const Sequence &sequence, const Sum &total,
         if (empty(bins[sequence.bin[p]]))
             continue;
         left += bins[sequence.bin[p]];
-        if (p < sequence.first || sequence.tied[p] || static_cast<double>(hessian(left)) < least)
+        if (sequence.tied[p] || static_cast<double>(hessian(left)) < least)
             continue;
         const Sum right = total - left;
         if (empty(right) || static_cast<double>(hessian(right)) < least)

@@ -117,7 +117,7 @@ template <bool MIXED> class Symmetric {
             return;
         const bool bounded = given_.constraints.sign != nullptr;
         const double whole = whole_reduction(node.sum, limits_, node.bounds, bounded);
-        i64 at = sequence.first;
+        i64 at = 0;
         double gain = 0;
         each_beginning(bins, sequence, node.sum, limits_.least, [&](i64 end, const Sum &left, const Sum &right, bool) {
             for (; at < end; at++)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -40,14 +41,9 @@ class TreeAtomsBase(Atoms):
         assert size is not None
         # the buffers change with the device
         if self._trees is None or self._trees.size is not size:
-            names = ("feature", "threshold", "left", "value")
-            self._trees = TreeArrays(
-                size,
-                *(self.get_buffer(name) for name in names),
-                # atoms that earlier versions pickled have no such buffers
-                rule=self._buffers.get("rule"),
-                sets=self._buffers.get("sets"),
-            )
+            names = [field.name for field in fields(TreeArrays)]
+            # trees that look at inputs have no rules and sets
+            self._trees = TreeArrays(**{name: own for name in names if (own := self._buffers.get(name)) is not None})
         return self._trees
 
     @property

@@ -80,9 +80,9 @@ class TreeArrays:
     def __len__(self) -> int:
         return len(self.size)
 
-    def tensors(self) -> dict[str, Tensor | None]:
-        """The tensors by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors that there are, by name."""
+        return {field.name: own for field in fields(self) if (own := getattr(self, field.name)) is not None}
 
     @property
     def first(self) -> Tensor:
@@ -155,12 +155,12 @@ class TreeArrays:
             size = sizes[chosen]
             places = np.arange(size.sum()) + np.repeat((ends - sizes)[chosen] - (np.cumsum(size) - size), size)
             nodes = torch.from_numpy(places).to(self.size.device)
-        given = (getattr(self, name) for name in ("feature", "threshold", "left", "value", "rule"))
-        parts = (None if some is None else some[nodes] for some in given)
-        # memory of their own: slices would be pickled with all of it
-        own = (p.clone() if p is not None and isinstance(nodes, slice) else p for p in parts)
-        chosen_trees = type(self)(self.size[index], *own, self.sets)
-        return chosen_trees if self.sets is None else chosen_trees._with_own_sets()
+        of_nodes = {name: own[nodes] for name, own in self.tensors().items() if name not in ("size", "sets")}
+        if isinstance(nodes, slice):
+            # memory of their own: slices would be pickled with all of it
+            of_nodes = {name: own.clone() for name, own in of_nodes.items()}
+        trees = replace(self, size=self.size[index], **of_nodes)
+        return trees if self.sets is None else trees._with_own_sets()
 
     def _with_own_sets(self) -> Self:
         """The same trees without sets that no node has."""
@@ -176,8 +176,7 @@ class TreeArrays:
         if parts[0].rule is not None and len(parts) > 1:
             ends = np.cumsum([0 if part.sets is None else len(part.sets) for part in parts])
             parts = [part._with_later_sets(int(end)) for part, end in zip(parts, [0, *ends[:-1]], strict=True)]
-        names = [field.name for field in fields(cls) if getattr(parts[0], field.name) is not None]
-        return cls(**{name: torch.cat([getattr(some, name) for some in parts]) for name in names})
+        return cls(**{name: torch.cat([getattr(some, name) for some in parts]) for name in parts[0].tensors()})
 
     def _with_later_sets(self, first: int) -> Self:
         """The same trees where sets are numbered from ``first`` on."""
@@ -207,12 +206,11 @@ class TreeArrays:
     @cached_property
     def _prepared(self) -> PreparedTrees:
         """What kernels need to know, found out once."""
-        given = self.tensors().values()
-        return PreparedTrees(*(None if part is None else part.contiguous().numpy() for part in given))
+        return PreparedTrees(*(part.contiguous().numpy() for part in self.tensors().values()))
 
     def __getstate__(self) -> dict[str, Any]:
         # what kernels need is found out again
-        return dict(self.tensors())
+        return self.tensors()
 
     def _summed_by_tensors(self, X: Tensor, weights: Tensor, into: list[int], count: int) -> Tensor:
         """The same with tensor operations, level by level, for some trees and all rows at a time."""
