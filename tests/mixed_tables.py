@@ -21,7 +21,9 @@ def mixed_rows(columns, categorical):
 
 def draw_columns(rng, n, categorical, missing=0.2, levels=6):
     """Random columns with gaps: numbers on a grid, and codes of categories, of which -1 is that of all others."""
-    columns = np.where(categorical, rng.integers(-1, levels - 1, (n, len(categorical))), rng.integers(-6, 7, (n, 1)) / 2)
+    columns = np.where(
+        categorical, rng.integers(-1, levels - 1, (n, len(categorical))), rng.integers(-6, 7, (n, 1)) / 2
+    )
     columns = columns + np.where(categorical, 0.0, rng.integers(0, 3, columns.shape))
     columns[rng.random(columns.shape) < missing] = np.nan
     return columns

@@ -70,9 +70,11 @@ def by_rule(columns, kinds, nodes, D, H, rule, least, l2):
             used = [b for b in np.unique(bins) if few or H[bins == b].sum() >= rule.least * unit * (1 - 1e-9)]
             left_over = sum((D - H * D[own].sum() / (H[own].sum() + extra)) * own for own in groups)
             smoothing = 0 if few else rule.smoothing * unit
-            used.sort(key=lambda b, left_over=left_over, smoothing=smoothing, bins=bins: (
-                left_over[bins == b].sum() / (H[bins == b].sum() + smoothing)
-            ))
+            used.sort(
+                key=lambda b, left_over=left_over, smoothing=smoothing, bins=bins: (
+                    left_over[bins == b].sum() / (H[bins == b].sum() + smoothing)
+                )
+            )
             sides = [used[:p] for p in range(1, len(used) + 1)] + [used[-p:] for p in range(1, len(used) + 1)]
             splits = [np.isin(bins, side) for side in sides if len(side) <= rule.most]
         else:
@@ -190,7 +192,9 @@ def test_weighted_rows_are_repeated_rows(seed):
         shape = Shape(8, 3, symmetric)
         # rows are counted by their Hessians, and a rule in rows is one in Hessians of the same sum
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(grower, "CATEGORIES", CategoryRule(10 * n / len(rows), 10 * n / len(rows), 10 * n / len(rows)))
+            patch.setattr(
+                grower, "CATEGORIES", CategoryRule(10 * n / len(rows), 10 * n / len(rows), 10 * n / len(rows))
+            )
             _, one = grow(columns, kinds, times * D, times * H, shape)
         _, two = grow(columns[rows], kinds, D[rows], H[rows], shape)
         for a, b in zip(one, two, strict=True):

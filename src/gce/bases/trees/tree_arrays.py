@@ -105,8 +105,10 @@ class TreeArrays:
         if self.rule is not None and self.sets is not None:
             trees = self._with_sets(*self.sets.unique(dim=0, return_inverse=True))
             assert trees.sets is not None
-            words = int(trees.sets.any(0).cpu().nonzero().max()) + 1 if trees.sets.any() else 1
-            sets = {"rule": self.rule[inner], "sets": trees.sets[:, :words].contiguous()}
+            sets = {"rule": self.rule[inner]}
+            if len(trees.sets):
+                last = np.flatnonzero(trees.sets.any(0).cpu().numpy()).max(initial=0)
+                sets["sets"] = trees.sets[:, : 1 + int(last)].contiguous()
         table, cut = trees.threshold[inner].unique(return_inverse=True)
         tensors = {
             "size": narrowed(self.size),
@@ -262,7 +264,9 @@ def _rules(parts: Parts, inner: Tensor, threshold: Tensor) -> tuple[Tensor | Non
     if "rule" not in parts.tensors:
         return None, None
     own = parts.tensor("rule", int(inner.sum()), dtype=torch.uint8)
-    given = parts.tensor("sets", None, None, dtype=torch.int64)
+    given = torch.zeros(0, 4, dtype=torch.int64)
+    if "sets" in parts.tensors:
+        given = parts.tensor("sets", None, None, dtype=torch.int64)
     if (own > IN_SET).any() or given.shape[1] > 4:
         raise ValueError("a node has a rule that does not exist, or a set more than 256 categories")
     rule, sets = torch.zeros(len(inner), dtype=torch.uint8), given.new_zeros(len(given), 4)
