@@ -1,6 +1,8 @@
 // What a tree is grown from, and the arrays that it is returned in.
 #pragma once
 
+#include <type_traits>
+
 #include "arena.hpp"
 #include "categories.hpp"
 

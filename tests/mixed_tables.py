@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from gce.bases.trees import TreeArrays
-from gce.preprocessing import Column, Schema
+from gce.io.onnx.encoder import EncodedRows
+from gce.preprocessing import Column, Schema, Standardizer, Table
 from gce.preprocessing.encoder import Encoder
 from gce.preprocessing.mixed import MixedRows
 
@@ -98,3 +99,11 @@ def every_split(column, categorical):
         below = ~missing & (column <= cut)
         yield below
         yield below | missing
+
+
+def plain_rows(graph, width):
+    """Rows of a graph that are not scaled."""
+    identity = Standardizer(np.zeros(width), np.ones(width), np.inf)
+    none = np.zeros(0)
+    encoder = Encoder(np.arange(width), identity, none.astype(np.intp), none, none, none)
+    return EncodedRows(graph, Table(Schema(tuple(Column(f"x{j}", "number") for j in range(width))), encoder))

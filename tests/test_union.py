@@ -184,8 +184,9 @@ def test_members_with_atoms_of_different_kinds(table, tmp_path):
     assert seen in ([{0}, {1}], [{1}, {0}])
     # files, resumption and stages see the same rounds
     rows = model.encode_rows(X)
-    again = restore_rounds(store_rounds(model.result_.families[0].rounds, 4), 4, 1, Widths(3, 3), model.result_.families[0].bound)
-    for old, new in zip(model.result_.families[0].rounds, again, strict=True):
+    (family,) = model.result_.families
+    again = restore_rounds(store_rounds(family.rounds, 4), 4, 1, Widths(3, 3), family.bound)
+    for old, new in zip(family.rounds, again, strict=True):
         torch.testing.assert_close(new.atoms(rows), old.atoms(rows), rtol=1e-12, atol=0)
     *_, last = model.staged_predict(X)
     np.testing.assert_allclose(last, model.predict(X), rtol=1e-12)

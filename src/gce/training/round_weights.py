@@ -115,7 +115,7 @@ class _Rounds:
                 at = place.to(index.device)[born[index, 1]]
                 share = members * weights[index] / mass[at]
                 # a member has one atom of a round at most
-                found[at] += share[:, None, None] * part.select(index)(X)
+                found[at] += share[:, None, None] * part.select(index)(part.seen(X))
         return found
 
     def _places(self, name: str) -> Tensor:
