@@ -21,6 +21,7 @@ from gce.preprocessing import Frame, Schema, Table, read_frame
 from gce.preprocessing.encoder import Encoder
 from gce.preprocessing.mixed import MixedRows, Widths
 from gce.preprocessing.schema import MAX_CATEGORIES
+from gce.training import round_weights
 from mixed_tables import draw_columns, leaves_of, mixed_rows, mixed_trees
 
 KINDS = [True, False, True, False]
@@ -113,6 +114,22 @@ def test_predictions_come_back_from_files(name, tmp_path):
             model.save(path, resumable=resumable)
         assert np.array_equal(gce.load(path).predict(late), expected)
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(late), expected)
+
+
+def test_families_of_trees_and_networks_are_weighed_and_edited(monkeypatch):
+    """Rounds of all families are weighed together, and every model sees the rows as it was trained on them."""
+    monkeypatch.setattr(round_weights, "_ENOUGH", 0)
+    rows, y = frame(150)
+    bases = [Tree(max_leaf_nodes=6), Forest(n_estimators=2), Neural(hidden=3, max_epochs=20)]
+    model = gce.GCERegressor(basis=bases, **FAST).fit(rows, y)
+    late = unlike(frame(60, 1)[0])
+    assert {type(part).__name__ for part in model.ensemble_.parts} >= {"TreeAtoms", "Networks"}
+    X = model.encode_rows(late)
+    whole = sum(w * out for w, out in zip(model.ensemble_.weights, model.ensemble_.outputs(X), strict=True))
+    np.testing.assert_allclose(model.predict(late), (model.ensemble_.offset + whole)[:, 0], rtol=1e-9)
+    few = model.prune(5, X=rows, y=y)
+    assert np.isfinite(few.predict(late)).all()
+    assert few.score(rows, y) > 0.5 * model.score(rows, y)
 
 
 @pytest.mark.parametrize("name", ["tree", "symmetric", "forest", "sign"])

@@ -16,13 +16,13 @@ from gce._utils.codecs import Parts
 from gce._utils.random import RoundStreams
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Objective
-from gce.preprocessing.mixed import Rows, Widths, inputs_of
+from gce.preprocessing.mixed import Rows, SeesRows, Widths
 from gce.preprocessing.sparse import Inputs
 
 _ROWS_MIXED_AT_ONCE = 1024
 
 
-class Atoms(nn.Module):
+class Atoms(nn.Module, SeesRows):
     """``A`` frozen models evaluated together: ``X`` of shape ``(n, d)`` to outputs ``(A, n, k)``.
 
     During a fit the leading dimension holds one atom per member; in an ensemble it holds all its atoms. A subclass
@@ -99,20 +99,6 @@ class Atoms(nn.Module):
 
     def __len__(self) -> int:
         raise NotImplementedError
-
-    def seen(self, X: Rows) -> Inputs:
-        """Rows as these atoms see them, who are given nothing else: by default the inputs of networks.
-
-        Parameters
-        ----------
-        X : Tensor, SparseRows or MixedRows of shape (n, d)
-            Rows of a table.
-
-        Returns
-        -------
-        Tensor or SparseRows of shape (n, d)
-        """
-        return inputs_of(X)
 
     def forward(self, X: Inputs) -> Tensor:
         raise NotImplementedError
@@ -275,7 +261,7 @@ class Proposal:
         return self.atoms(self.atoms.seen(X)) if self.outputs is None else self.outputs
 
 
-class Basis(BaseEstimator):
+class Basis(BaseEstimator, SeesRows):
     """A class of models whose outputs stay in ``[-bound, bound]``, with an oracle: ``minimize``.
 
     A basis holds parameters only. What is computed once per fit goes into the :class:`FitContext`.
@@ -335,26 +321,6 @@ class Basis(BaseEstimator):
     def separate(self) -> bool:
         """Each output has its own model and simplex weights."""
         return False
-
-    @property
-    def splits_columns(self) -> bool:
-        """Its models look at the columns of a table, with codes of categories and missing values, instead of inputs."""
-        return False
-
-    def seen(self, X: Rows) -> Inputs:
-        """Rows as the oracle is given them.
-
-        Parameters
-        ----------
-        X : Tensor, SparseRows or MixedRows of shape (N, d)
-            Rows of a table.
-
-        Returns
-        -------
-        Tensor or SparseRows of shape (N, d)
-            MixedRows where models split columns.
-        """
-        return cast(Inputs, X) if self.splits_columns else inputs_of(X)
 
     def prepare(self, X: Inputs, context: FitContext) -> None:
         """Compute what every round needs of the rows ``(N, d)``, before the first round.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -159,6 +159,30 @@ def inputs_of(X: Rows) -> Inputs:
     Tensor or SparseRows of shape (n, d)
     """
     return X.inputs if isinstance(X, MixedRows) else X
+
+
+class SeesRows:
+    """Something that is given rows, as inputs of networks unless it says otherwise."""
+
+    @property
+    def splits_columns(self) -> bool:
+        """It looks at the columns of a table, with codes of categories and missing values, instead of inputs."""
+        return False
+
+    def seen(self, X: Rows) -> Inputs:
+        """Rows as it is given them.
+
+        Parameters
+        ----------
+        X : Tensor, SparseRows or MixedRows of shape (n, d)
+            Rows of a table.
+
+        Returns
+        -------
+        Tensor or SparseRows of shape (n, d)
+            MixedRows where columns are looked at.
+        """
+        return cast(Inputs, X) if self.splits_columns else inputs_of(X)
 
 
 def densify_small(X: Rows) -> Rows:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce._utils.native import FLOAT, INT, array, kernel
-from gce.bases.trees.binning import Grown, Kinds
+from gce.bases.trees.binning import Grown, KeptKinds, Kinds
 from gce.bases.trees.integers import DIGITS, SHORT, Floats, Ints, integer_weights, rounded, scaled
-from gce.bases.trees.kept_kinds import KeptKinds
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce._utils.native import FLOAT, INT, array, kernel
-from gce.bases.trees.binning import Grown, Kinds
+from gce.bases.trees.binning import Grown, KeptKinds, Kinds
 from gce.bases.trees.integers import SHORT, Floats, integer_weights, rounded
-from gce.bases.trees.kept_kinds import KeptKinds
 
 
 def grow_by_sign(
