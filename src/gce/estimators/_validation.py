@@ -30,9 +30,8 @@ from gce.preprocessing import (
     targets_as_array,
 )
 from gce.preprocessing.encoder import Encoder
-from gce.preprocessing.mixed import densify_small
 from gce.preprocessing.sample_weights import check_sample_weight, normalize_equal, rescale_weights
-from gce.preprocessing.sparse import Matrix, SparseRows, stack_rows, take
+from gce.preprocessing.sparse import Matrix, SparseRows, densify_small, stack_rows, take
 from gce.preprocessing.splits import (
     Members,
     TrainingRows,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gce.preprocessing.encoder import Encoder
-from gce.preprocessing.sparse import DENSE_BLOCK_SIZE, DENSE_TRAINING_LIMIT, Inputs, SparseRows
+from gce.preprocessing.sparse import DENSE_BLOCK_SIZE, Inputs, SparseRows
 
 #: What stands for a missing value where rows are hashed: no scaled number and no code.
 _MISSING = 2.0**40
@@ -183,10 +183,3 @@ class SeesRows:
             MixedRows where columns are looked at.
         """
         return cast(Inputs, X) if self.splits_columns else inputs_of(X)
-
-
-def densify_small(X: Rows) -> Rows:
-    """Rows for training: small sparse rows are made dense."""
-    if isinstance(X, SparseRows) and len(X) * X.shape[1] <= DENSE_TRAINING_LIMIT:
-        return torch.from_numpy(X.toarray())
-    return X
