@@ -12,7 +12,8 @@ from harness import Options, Section, Table, call, left_out, number, repeated
 
 from gce._utils.native import LEVELS, library
 from gce.bases.trees.binned import BinnedRows
-from gce.bases.trees.grower import Constraints, GrownTrees, Sampling, Scratch, Shape, TreeData
+from gce.bases.trees.grower import GrownTrees, Scratch
+from gce.bases.trees.tree_data import Constraints, Sampling, Shape, TreeData
 
 ROWS, QUICK_ROWS, COLUMNS, BINS = 100_000, 5_000, 20, 256
 REPEATS = 20

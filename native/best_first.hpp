@@ -3,7 +3,8 @@
 
 #include "tree.hpp"
 
-class BestFirst {
+// MIXED: columns have kinds.
+template <bool MIXED> class BestFirst {
   public:
     BestFirst(Arena &arena, const Training &given, i64 leaves, i64 depth)
         : given_(given), leaves_(leaves), depth_(depth), rows_(given.take_rows(arena)), columns_(given.take_columns(arena)),
@@ -13,8 +14,9 @@ class BestFirst {
     i64 grow(const Tree &tree) {
         const Sum total = given_.quantise(rows_);
         limits_ = given_.limits(total);
+        kinds_ = given_.kinds_for(total);
         std::fill(alive_, alive_ + given_.constraints.words, ~u64(0));
-        nodes_[0] = Node{0, given_.n, 0, 0, total, Split(), Interval(), alive_};
+        nodes_[0] = Node{0, given_.n, 0, 0, total, Plan(), Interval(), alive_};
         tree.left[0] = 0;
         if (leaves_ > 1) {
             fill_rows(nodes_[0]);
@@ -33,10 +35,12 @@ class BestFirst {
     }
 
   private:
+    using Plan = std::conditional_t<MIXED, MixedSplit, Split>;
+
     struct Node {
         i64 first, last, slot, level;
         Sum sum;
-        Split plan;
+        Plan plan;
         Interval bounds;
         const u64 *alive; // the sets of columns that it may still interact in
     };
@@ -62,16 +66,20 @@ class BestFirst {
     void plan(Node &node) const {
         const bool bounded = given_.constraints.sign != nullptr;
         const double whole = whole_reduction(node.sum, limits_, node.bounds, bounded), l2 = limits_.l2;
-        Split found;
+        Plan found;
         for (i64 c = 0; c < columns_.count; c++) {
             const i64 column = columns_.index[c];
             if (!given_.constraints.allowed(column, node.alive))
                 continue;
+            if constexpr (MIXED)
+                if (!kinds_.plain(column)) {
+                    plan_mixed(node, c, whole, found);
+                    continue;
+                }
             const i64 sign = given_.constraints.monotone(column);
             each_split(histogram(node) + columns_.start[c], columns_.start[c + 1] - columns_.start[c], node.sum,
                        limits_.least, [&](i64 bin, const Sum &left, const Sum &right) {
-                           const double gain = bounded ? bounded_gain(left, right, whole, l2, node.bounds, sign)
-                                                       : reduction(left, l2) + reduction(right, l2) - whole;
+                           const double gain = split_gain(left, right, whole, l2, node.bounds, sign, bounded);
                            if (gain > found.gain * (1 + TIE))
                                found.gain = gain, found.column = c, found.bin = bin, found.left = left;
                        });
@@ -79,22 +87,64 @@ class BestFirst {
         node.plan = found;
     }
 
+    // The same for a column with missing values or categories.
+    void plan_mixed(const Node &node, i64 c, double whole, MixedSplit &found) const {
+        const i64 column = columns_.index[c], width = columns_.start[c + 1] - columns_.start[c];
+        const Sum *bins = histogram(node) + columns_.start[c];
+        const bool bounded = given_.constraints.sign != nullptr;
+        BinTotals totals(width);
+        totals.add(bins, width, best_value(node.sum, limits_.l2));
+        each_sequence(kinds_, column, width, totals, [&](const Sequence &sequence) {
+            each_beginning(bins, sequence, node.sum, limits_.least, [&](i64 at, const Sum &left, const Sum &right, bool alone) {
+                // missing values may have any effect
+                const i64 sign = alone ? 0 : given_.constraints.monotone(column);
+                const double gain = split_gain(left, right, whole, limits_.l2 + sequence.l2, node.bounds, sign, bounded);
+                if (at >= sequence.first && gain > found.gain * (1 + TIE)) {
+                    found.gain = gain, found.column = c, found.left = left;
+                    sequence.keep(alone ? sequence.alone : at, kinds_.categorical[column] != 0, found);
+                }
+            });
+        });
+    }
+
+    // Part the rows of a node that is split; where the right ones begin.
+    i64 part(const Tree &tree, i64 at, const Node &node, Plan &plan, i64 column) {
+        if constexpr (MIXED) {
+            const i64 width = given_.widths[column];
+            const Sum *bins = histogram(node) + columns_.start[plan.column];
+            // where a node has no missing values, they go where most rows go
+            if (!kinds_.missing[column] || empty(bins[width - 1]))
+                plan.missing_left = 2 * hessian(plan.left) >= hessian(node.sum);
+            u8 table[MOST_BINS] = {};
+            plan.tabulate(kinds_, column, width, table);
+            tree.keep(at, plan, kinds_.categorical[column] != 0);
+            return rows_.part(given_.codes, column, [&](u8 code) { return table[code]; }, node.first, node.last);
+        }
+        const u8 cut = static_cast<u8>(plan.bin);
+        return rows_.part(given_.codes, column, [cut](u8 code) { return code <= cut; }, node.first, node.last);
+    }
+
+    // The order of values that a split keeps: none where missing values are parted from all others.
+    i64 sign_of(const Plan &plan, i64 column) const {
+        const bool alone = MIXED && kinds_.missing[column] && plan.bin == given_.widths[column] - 2;
+        return alone ? 0 : given_.constraints.monotone(column);
+    }
+
     void split(const Tree &tree, i64 at, i64 count, i64 used) {
         Node &node = nodes_[at], &one = nodes_[count], &two = nodes_[count + 1];
-        const Split plan = node.plan;
+        Plan plan = node.plan;
         const i64 column = columns_.index[plan.column];
         tree.feature[at] = static_cast<i32>(column), tree.cut[at] = static_cast<i32>(plan.bin);
         tree.left[at] = static_cast<i32>(count);
         tree.left[count] = tree.left[count + 1] = 0;
         node.plan.gain = 0;
-        const i64 middle = rows_.part(given_.codes, column, static_cast<u8>(plan.bin), node.first, node.last);
+        const i64 middle = part(tree, at, node, plan, column);
         // both children may interact in the same sets
         u64 *alive = alive_ + used * given_.constraints.words;
         given_.constraints.after(column, node.alive, alive);
-        one = Node{node.first, middle, node.slot, node.level + 1, plan.left, Split(), Interval(), alive};
-        two = Node{middle, node.last, node.slot, node.level + 1, node.sum - plan.left, Split(), Interval(), alive};
-        bound_children(one.sum, two.sum, limits_.l2, node.bounds, given_.constraints.monotone(column), one.bounds,
-                       two.bounds);
+        one = Node{node.first, middle, node.slot, node.level + 1, plan.left, Plan(), Interval(), alive};
+        two = Node{middle, node.last, node.slot, node.level + 1, node.sum - plan.left, Plan(), Interval(), alive};
+        bound_children(one.sum, two.sum, limits_.l2, node.bounds, sign_of(plan, column), one.bounds, two.bounds);
         if (used + 1 == leaves_ || one.level >= depth_)
             return;
         // the larger child's histogram is the parent's less the smaller one's; by Hessians, which all shards know
@@ -129,7 +179,10 @@ class BestFirst {
         for (i64 i = 0; i < count; i++)
             if (!tree.left[i])
                 tree.value[i] = given_.scaled(nodes_[i].bounds.clip(best_value(nodes_[i].sum, l2)));
-        drop_others(given_.codes, tree);
+        if constexpr (MIXED)
+            drop_others(given_.codes, tree, kinds_, given_.widths);
+        else
+            drop_others(given_.codes, tree);
     }
 
     Training given_;
@@ -140,4 +193,5 @@ class BestFirst {
     Sum *histograms_;
     u64 *alive_; // by the split that a node is a child of
     Limits limits_ = {};
+    Kinds kinds_ = {};
 };

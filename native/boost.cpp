@@ -41,6 +41,7 @@ struct Member {
         Round own = boost.rounds[m];
         const i64 first = t * k * own.most_nodes;
         own.feature += first, own.cut += first, own.left += first, own.value += first;
+        if (own.mixed()) own.missing_left += first, own.sets += 4 * first;
         own.size += t * k;
         own.keys = boost.keys + t * boost.members + m;
         return own;
@@ -137,9 +138,14 @@ void drop_rows(const Round &trees, const double *bound, double *outputs) {
     const Codes codes{trees.codes, trees.n_rows};
     for (i64 j = 0; j < trees.outputs; j++) {
         const i64 first = j * trees.most_nodes;
-        const Tree tree{trees.feature + first, trees.cut + first, trees.left + first, trees.value + first, trees.leaf};
+        const bool mixed = trees.mixed();
+        const Tree tree{trees.feature + first, trees.cut + first, trees.left + first, trees.value + first, trees.leaf,
+                        mixed ? trees.missing_left + first : nullptr, mixed ? trees.sets + 4 * first : nullptr};
         std::fill(trees.leaf, trees.leaf + trees.n_rows, -1);
-        drop_others(codes, tree);
+        if (mixed)
+            drop_others(codes, tree, Kinds{trees.missing, trees.categorical, {}}, trees.widths);
+        else
+            drop_others(codes, tree);
         for (i64 i = 0; i < trees.n_rows; i++) outputs[i * trees.outputs + j] = bound[j] * tree.value[tree.leaf[i]];
     }
 }

@@ -2,10 +2,10 @@
 //
 // What a row has moves with it (its codes, four columns to a word, or its index where few of the columns are looked at;
 // weight; targets): a node's rows are adjacent, and are read in sequence.
-#include <cstring>
 #include <memory>
 
 #include "part_rows.hpp"
+#include "random_cuts.hpp"
 #include "random_draws.hpp"
 #include "random_targets.hpp"
 
@@ -19,6 +19,11 @@ struct Table {
     i64 N, d;
     const double *values; // of each code of each column
     const i64 *starts;    // (d + 1,)
+    // (d,), or null where there are none: columns whose last code is that of missing values, or whose codes have no order
+    const u8 *missing, *categorical;
+
+    bool plain(i64 column) const { return missing == nullptr || (!missing[column] && !categorical[column]); }
+    u32 last(i64 column) const { return static_cast<u32>(starts[column + 1] - starts[column] - 1); }
 };
 
 struct Limits {
@@ -29,93 +34,18 @@ struct Limits {
 
 struct Nodes {
     i32 *feature, *cut, *left;
-    double *value; // (nodes, k)
+    double *value;    // (nodes, k)
+    u8 *missing_left; // (nodes,), where columns have kinds
+    u64 *sets;        // (inner nodes, 4): codes that go left; the cut of a node that splits categories is an index of these
 };
-
-// Random cuts of several columns, found together: no search waits for another.
-struct Cuts {
-    explicit Cuts(i64 most) : column(most), code(most), size(most), start(most), point(most) {}
-
-    // A code from low to below high, by a value drawn between theirs: codes alone would know ranks only.
-    void add(i64 own, i64 from, const double *values, u32 low, u32 high, u32 drawn) {
-        const double share = static_cast<double>(drawn) / 4294967296.0;
-        column[count] = static_cast<i32>(own);
-        start[count] = from;
-        point[count] = values[from + low] + share * (values[from + high] - values[from + low]);
-        code[count] = static_cast<i32>(low);
-        size[count] = static_cast<i32>(high - low);
-        widest = std::max(widest, size[count++]);
-    }
-
-    // The largest codes whose values are at most the points, by bisection.
-    void find(const double *values) {
-        i32 *const GCE_RESTRICT codes = code.data(), *const GCE_RESTRICT sizes = size.data();
-        for (; widest > 1; widest -= widest / 2)
-            for (i64 i = 0; i < count; ++i) {
-                const i32 half = sizes[i] >> 1;
-                // no branch, which would be guessed wrong half of the time
-                codes[i] += half & -static_cast<i32>(values[start[i] + codes[i] + half] <= point[i]);
-                sizes[i] -= half;
-            }
-    }
-
-    i64 count = 0;
-    i32 widest = 0;
-    std::vector<i32> column, code, size;
-    std::vector<i64> start;
-    std::vector<double> point;
-};
-
-// LANES bytes that are compared at once, written so that the compiler cannot miss it.
-template <int LANES> struct Bytes {
-#if defined(__GNUC__)
-    typedef u8 Lanes __attribute__((vector_size(LANES)));
-    Lanes lane;
-    void least(const Bytes &other) { lane = other.lane < lane ? other.lane : lane; }
-    void most(const Bytes &other) { lane = other.lane > lane ? other.lane : lane; }
-#else
-    u8 lane[LANES];
-    void least(const Bytes &other) {
-        for (int l = 0; l < LANES; ++l)
-            lane[l] = other.lane[l] < lane[l] ? other.lane[l] : lane[l];
-    }
-    void most(const Bytes &other) {
-        for (int l = 0; l < LANES; ++l)
-            lane[l] = other.lane[l] > lane[l] ? other.lane[l] : lane[l];
-    }
-#endif
-    explicit Bytes(const u8 *from) { std::memcpy(&lane, from, LANES); }
-    void keep(u8 *into) const { std::memcpy(into, &lane, LANES); }
-};
-
-// The least and the largest of every fourth byte, of at least LANES bytes.
-template <int LANES> void range_in_lanes(const u8 *bytes, i64 count, u8 *least, u8 *most) {
-    Bytes<LANES> low(bytes), high(bytes);
-    for (i64 at = LANES; at < count; at += LANES) {
-        // bytes at the end are looked at twice where lanes are left over
-        const Bytes<LANES> here(bytes + std::min(at, count - LANES));
-        low.least(here);
-        high.most(here);
-    }
-    u8 ends[2][LANES];
-    low.keep(ends[0]);
-    high.keep(ends[1]);
-    if constexpr (LANES > 4) {
-        u8 other[LANES];
-        range_in_lanes<LANES / 2>(ends[0], LANES, least, other);
-        range_in_lanes<LANES / 2>(ends[1], LANES, other, most);
-    } else {
-        std::memcpy(least, ends[0], 4);
-        std::memcpy(most, ends[1], 4);
-    }
-}
 
 template <Kind KIND, bool WEIGHTED> class Grower {
   public:
     Grower(const Table &table, const u32 *rows, const Targets &given, const Limits &limits, bool moved)
         : table(table), n(given.n), blocks((table.d + 3) / 4), limits(limits), moved(moved), head(moved ? blocks : 1),
           arrays(head + NodeTargets<KIND, WEIGHTED>::arrays(given.k)), buffer(new u32[arrays * n + SPARE]()),
-          gathered(new u32[moved ? 0 : n + SPARE]()), targets(given, buffer.get() + head * n), columns(table.d),
+          gathered(new u32[moved ? 0 : n + SPARE]()), sides(new u32[table.missing ? n + SPARE : 0]()),
+          targets(given, buffer.get() + head * n), columns(table.d),
           range_of(blocks, -1), low(4 * blocks), high(4 * blocks),
           cuts(std::min(limits.tries, table.d)) {
         for (i64 b = 0; b < blocks && moved; ++b)
@@ -146,6 +76,8 @@ template <Kind KIND, bool WEIGHTED> class Grower {
                     cut = best_cut();
             }
             out.feature[node] = out.cut[node] = out.left[node] = 0;
+            if (table.missing)
+                out.missing_left[node] = 0;
             if (cut.column < 0) {
                 targets.means(out.value + node * k);
                 continue;
@@ -154,8 +86,9 @@ template <Kind KIND, bool WEIGHTED> class Grower {
             out.feature[node] = static_cast<i32>(cut.column);
             out.cut[node] = static_cast<i32>(cut.code);
             out.left[node] = static_cast<i32>(nodes);
-            const Column column = column_of(cut.column);
-            part_rows(buffer.get() + first, n, arrays, size, cut.rows, [&](i64 i) { return column.code(i) <= cut.code; });
+            if (table.missing)
+                keep(cut, out);
+            part(cut);
             begin[nodes] = static_cast<u32>(first);
             count[nodes] = static_cast<u32>(cut.rows);
             begin[nodes + 1] = static_cast<u32>(first + cut.rows);
@@ -174,7 +107,32 @@ template <Kind KIND, bool WEIGHTED> class Grower {
         i64 column = -1;
         u32 code = 0;
         i64 rows = 0; // that go left
+        // where a column has missing values or categories: where the former go, and the codes that go left
+        i32 missing = Cuts::NO_MISSING;
+        CodeSet codes = {};
+        i64 mass = 0; // of the rows that go left
     };
+
+    void part(const Cut &cut) {
+        u32 *const base = buffer.get() + first;
+        if (table.plain(cut.column)) {
+            const Column column = column_of(cut.column);
+            part_rows(base, n, arrays, size, cut.rows, [&](i64 i) { return column.code(i) <= cut.code; });
+        } else {
+            const Column side = side_of(cut.column, cut.codes);
+            part_rows(base, n, arrays, size, cut.rows, [&](i64 i) { return side.code(i) == 0; });
+        }
+    }
+
+    // Where missing values go from here, and the set of a split of categories.
+    void keep(const Cut &cut, const Nodes &out) {
+        // where a node has none, they go where most rows go
+        out.missing_left[node] = cut.missing == Cuts::NO_MISSING ? 2 * cut.mass >= mass : cut.missing == Cuts::TO_LEFT;
+        if (cut.missing != Cuts::NO_ORDER)
+            return;
+        std::copy(cut.codes.word, cut.codes.word + 4, out.sets + 4 * n_sets);
+        out.cut[node] = static_cast<i32>(n_sets++);
+    }
 
     // The codes of a block of four columns, for the rows of the node.
     const u32 *words(i64 block) {
@@ -204,6 +162,85 @@ template <Kind KIND, bool WEIGHTED> class Grower {
         range_of[block] = node;
     }
 
+    // The codes of the node's rows in a column.
+    CodeSet codes_of(i64 own) {
+        const Column column = column_of(own);
+        CodeSet found;
+        for (i64 i = 0; i < size; ++i)
+            found.add(column.code(i));
+        return found;
+    }
+
+    // Each row's side as a column: 0 for codes that go left, else 1.
+    Column side_of(i64 own, const CodeSet &left) {
+        const Column column = column_of(own);
+        u32 table_of[MOST_BINS];
+        for (u32 code = 0; code < MOST_BINS; ++code)
+            table_of[code] = !left.has(code);
+        for (i64 i = 0; i < size; ++i)
+            sides[i] = table_of[column.code(i)];
+        return {sides.get(), 0};
+    }
+
+    // Draw some of the categories that are there, each with probability 1/2; one of them where these are none or all.
+    CodeSet draw_codes(const CodeSet &there, u64 number) {
+        CodeSet left, right;
+        for (int w = 0; w < 4; ++w) {
+            const u64 bits = drawn_number(number, w);
+            left.word[w] = there.word[w] & bits;
+            right.word[w] = there.word[w] & ~bits;
+        }
+        if (!left.none() && !right.none())
+            return left;
+        u64 pick = drawn_number(number, 4) % static_cast<u64>(there.count());
+        CodeSet one;
+        for (u32 code = 0; one.none(); ++code)
+            if (there.has(code) && pick-- == 0)
+                one.add(code);
+        return one;
+    }
+
+    // Draw a cut in a column with missing values or categories, if it varies here.
+    void draw_mixed(i64 column, u64 number) {
+        CodeSet there = codes_of(column);
+        if (there.count() < 2)
+            return;
+        if (table.categorical[column]) {
+            cuts.add(column, draw_codes(there, number));
+            return;
+        }
+        const u32 last = table.last(column);
+        const bool some = there.has(last);
+        there.remove(last);
+        u32 low = 0, high = last - 1;
+        while (!there.has(low))
+            ++low;
+        while (!there.has(high))
+            --high;
+        const u64 where = drawn_number(number, 0) % 3;
+        const u32 share = static_cast<u32>(number);
+        // missing values go to either side of the cut, or alone to the right
+        if (low == high || (some && where == 2)) {
+            cuts.add(column, table.starts[column], table.values, last - 1, last - 1, share);
+            cuts.missing[cuts.count - 1] = Cuts::TO_RIGHT;
+        } else {
+            cuts.add(column, table.starts[column], table.values, low, high, share);
+            cuts.missing[cuts.count - 1] = !some ? Cuts::NO_MISSING : where == 0 ? Cuts::TO_LEFT : Cuts::TO_RIGHT;
+        }
+    }
+
+    // The codes that go left at a cut that was drawn.
+    CodeSet left_codes(i64 i) const {
+        if (cuts.missing[i] == Cuts::NO_ORDER)
+            return cuts.codes[i];
+        CodeSet left;
+        for (i32 code = 0; code <= cuts.code[i]; ++code)
+            left.add(static_cast<u32>(code));
+        if (cuts.missing[i] == Cuts::TO_LEFT)
+            left.add(table.last(cuts.column[i]));
+        return left;
+    }
+
     // Draw one cut in each of several columns that vary here.
     void draw() {
         // two rows are parted in one way only
@@ -214,6 +251,10 @@ template <Kind KIND, bool WEIGHTED> class Grower {
             const u64 number = drawn_number(key, drawn);
             const i64 left = table.d - drawn, pick = pick_of(number, left), column = columns[pick];
             columns[pick] = columns[left - 1];
+            if (!table.plain(column)) {
+                draw_mixed(column, number);
+                continue;
+            }
             if (range_of[column >> 2] != node)
                 find_range(column >> 2);
             if (low[column] < high[column])
@@ -234,12 +275,15 @@ template <Kind KIND, bool WEIGHTED> class Grower {
         double score = -1.0;
         for (i64 i = 0; i < cuts.count; ++i) {
             const u32 code = static_cast<u32>(cuts.code[i]);
-            const Side own = targets.side(column_of(cuts.column[i]), code);
+            const i64 column = cuts.column[i];
+            const CodeSet left = table.plain(column) ? CodeSet() : left_codes(i);
+            const Side own = table.plain(column) ? targets.side(column_of(column), code)
+                                                 : targets.side(side_of(column, left), 0);
             if (static_cast<double>(own.mass) < limits.least || static_cast<double>(mass - own.mass) < limits.least)
                 continue;
             if (own.score > score + BETTER * std::abs(score)) {
                 score = own.score;
-                best = {cuts.column[i], code, own.rows};
+                best = {column, code, own.rows, cuts.missing[i], left, own.mass};
             }
         }
         return best;
@@ -252,13 +296,14 @@ template <Kind KIND, bool WEIGHTED> class Grower {
     const i64 head, arrays;
     const std::unique_ptr<u32[]> buffer;   // (arrays, n): codes or indices of rows, weights, targets
     const std::unique_ptr<u32[]> gathered; // (n,): codes of a block for the rows of the node, where they do not move
+    const std::unique_ptr<u32[]> sides;    // (n,): whether rows go right, where columns have kinds
     NodeTargets<KIND, WEIGHTED> targets;
     u64 key = 0;
     std::vector<i32> columns;  // (d,): those that are not drawn yet come first
     std::vector<i64> range_of; // (blocks,): the node whose range of codes is known
     std::vector<u8> low, high; // (4 blocks,)
     Cuts cuts;
-    i64 node = 0, first = 0, size = 0, mass = 0, gathered_block = -1;
+    i64 node = 0, first = 0, size = 0, mass = 0, gathered_block = -1, n_sets = 0;
 };
 
 template <Kind KIND, bool WEIGHTED>
@@ -271,16 +316,17 @@ i64 grown(const Table &table, const u32 *rows, const Targets &targets, const Lim
 
 } // namespace
 
-// weight and plain may be null: all weights are 1 then. classes says that the target is a class.
-GCE_EXPORT int gce_grow_random(const u8 *codes, i64 N, i64 d, const double *values, const i64 *starts, const u32 *rows,
-                               i64 n, i64 k, i64 weighted, i64 classes, const i32 *weight, const i32 *target,
+// weight and plain may be null: all weights are 1 then. classes says that the target is a class. missing, categorical,
+// missing_left and sets are null where all columns are ordered and have no missing values.
+GCE_EXPORT int gce_grow_random(const u8 *codes, i64 N, i64 d, const double *values, const i64 *starts, const u8 *missing,
+                               const u8 *categorical, const u32 *rows, i64 n, i64 k, i64 weighted, i64 classes, const i32 *weight, const i32 *target,
                                const i32 *plain, const double *scale, i64 tries, double least, u64 seed, i32 *feature,
-                               i32 *cut, i32 *left, double *value, i64 *nodes) {
+                               i32 *cut, i32 *left, double *value, u8 *missing_left, u64 *sets, i64 *nodes) {
     return guarded([&] {
-        const Table table{reinterpret_cast<const u32 *>(codes), N, d, values, starts};
+        const Table table{reinterpret_cast<const u32 *>(codes), N, d, values, starts, missing, categorical};
         const Targets targets{n, k, weight, target, plain, scale};
         const Limits limits{tries, least, seed};
-        const Nodes out{feature, cut, left, value};
+        const Nodes out{feature, cut, left, value, missing_left, sets};
         const Kind kind = classes ? CLASSES : k == 1 ? SINGLE : SEVERAL;
         const auto run = [&](auto weights) {
             constexpr bool W = decltype(weights)::value;

@@ -38,6 +38,13 @@ Drawn take_drawn(const Round &round, Arena &arena) {
     return {arena.take<u32>(round.n_train), arena.take<i64>(round.n_columns)};
 }
 
+Kinds kinds(const Round &round, i64 member) {
+    if (!round.mixed())
+        return {};
+    return {round.missing, round.categorical,
+            {round.smoothing[member], round.rarest[member], round.extra[member], round.few, round.most}};
+}
+
 Training training(const Round &round, i64 tree, const Drawn &drawn) {
     const i64 member = tree / round.outputs, output = tree % round.outputs;
     const i64 n = sample_rows(round, member, drawn.rows);
@@ -64,7 +71,8 @@ Training training(const Round &round, i64 tree, const Drawn &drawn) {
             round.reduce,
             exponent_for(largest_D),
             exponent_for(largest_H),
-            round.threads};
+            round.threads,
+            kinds(round, member)};
 }
 
 // The memory of the widest tree that could be drawn: all rows and all columns.
@@ -74,22 +82,24 @@ i64 scratch_size(const Round &round) {
     Training all{{round.codes, round.n_rows}, drawn.rows, round.n_train,   nullptr,     nullptr, 1, 0,
                        nullptr,                     round.n_columns,             round.widths};
     all.constraints = {round.sign, round.group, round.group_words};
+    // columns of any kind take the same memory, but for the plans of nodes
     if (round.symmetric)
-        Symmetric(arena, all, round.depth);
+        Symmetric<true>(arena, all, round.depth);
     else
-        BestFirst(arena, all, round.leaves, round.depth);
+        BestFirst<true>(arena, all, round.leaves, round.depth);
     return arena.used();
 }
 
-void grow(const Round &round, i64 at, void *scratch) {
+template <bool MIXED> void grow(const Round &round, i64 at, void *scratch) {
     Arena arena(scratch);
     const Drawn drawn = take_drawn(round, arena);
     const Training given = training(round, at, drawn);
     const i64 first = at * round.most_nodes;
     const Tree tree{round.feature + first, round.cut + first, round.left + first, round.value + first,
-                    round.leaf + at * round.n_rows};
-    round.size[at] = round.symmetric ? Symmetric(arena, given, round.depth).grow(tree)
-                                     : BestFirst(arena, given, round.leaves, round.depth).grow(tree);
+                    round.leaf + at * round.n_rows, MIXED ? round.missing_left + first : nullptr,
+                    MIXED ? round.sets + 4 * first : nullptr};
+    round.size[at] = round.symmetric ? Symmetric<MIXED>(arena, given, round.depth).grow(tree)
+                                     : BestFirst<MIXED>(arena, given, round.leaves, round.depth).grow(tree);
 }
 
 } // namespace
@@ -102,7 +112,7 @@ GCE_EXPORT void gce_grow_trees(const Round *round, void *scratch) {
     static_assert(sizeof(std::atomic<i64>) == sizeof(i64), "a counter is an integer");
     auto *next = reinterpret_cast<std::atomic<i64> *>(round->next);
     for (i64 at = next->fetch_add(1); at < round->members * round->outputs; at = next->fetch_add(1))
-        grow(*round, at, scratch);
+        (round->mixed() ? grow<true> : grow<false>)(*round, at, scratch);
 }
 
 // Trees as atoms in units of the bound, and their outputs (M, N, k). Where only its direction counts (`free`), an atom is

@@ -81,14 +81,14 @@ struct Rows {
     Quantised *rows, *spare_rows;
 
     // Rows [first, last) with those that go left first, each side in its order; where the right ones begin.
-    i64 part(const Codes &codes, i64 column, u8 cut, i64 first, i64 last) {
+    template <class GoesLeft> i64 part(const Codes &codes, i64 column, GoesLeft goes_left, i64 first, i64 last) {
         const u8 *bytes = codes.bytes + (column >> 2) * 4 * codes.rows + (column & 3);
         i64 low = first, high = 0;
         // both sides are written and one position moves on: a branch would be mispredicted half of the time
         for (i64 i = first; i < last; i++) {
             const u32 row = order[i];
             const Quantised own = rows[i];
-            const i64 left = bytes[4 * static_cast<i64>(row)] <= cut;
+            const i64 left = goes_left(bytes[4 * static_cast<i64>(row)]);
             order[low] = row, rows[low] = own;
             spare_order[high] = row, spare_rows[high] = own;
             low += left, high += 1 - left;

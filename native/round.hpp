@@ -24,6 +24,13 @@ struct Round {
     i64 *size;                 // (M, k)
     i32 *leaf;                 // (M, k, N)
     i64 *next;                 // the next tree that no thread has taken
+    const u8 *missing, *categorical;          // (d,), or null where all columns are plain: see Kinds
+    const double *smoothing, *rarest, *extra; // (M,): shares of all Hessians, see CategoryRule
+    i64 few, most;
+    u8 *missing_left; // (M, k, most_nodes)
+    u64 *sets;        // (M, k, most_nodes, 4)
+
+    bool mixed() const { return missing != nullptr; }
 };
 
 GCE_EXPORT void gce_grow_trees(const Round *round, void *scratch);

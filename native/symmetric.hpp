@@ -3,7 +3,8 @@
 
 #include "tree.hpp"
 
-class Symmetric {
+// MIXED: columns have kinds.
+template <bool MIXED> class Symmetric {
   public:
     Symmetric(Arena &arena, const Training &given, i64 depth)
         : given_(given), most_(i64(1) << depth), rows_(given.take_rows(arena)), columns_(given.take_columns(arena)),
@@ -14,12 +15,13 @@ class Symmetric {
     i64 grow(const Tree &tree) {
         const Sum total = given_.quantise(rows_);
         limits_ = given_.limits(total);
+        kinds_ = given_.kinds_for(total);
         nodes_[0] = Node{0, given_.n, total, Interval()};
         i64 count = 1, before = 0;
         fill_rows(nodes_[0], histogram(0));
         std::fill(alive_, alive_ + given_.constraints.words, ~u64(0));
         for (; count < most_; count *= 2) {
-            const Split found = best(count);
+            Plan found = best(count);
             if (found.column < 0)
                 break;
             split(tree, found, count, before);
@@ -34,6 +36,8 @@ class Symmetric {
     }
 
   private:
+    using Plan = std::conditional_t<MIXED, MixedSplit, Split>;
+
     struct Node {
         i64 first, last;
         Sum sum;
@@ -49,12 +53,17 @@ class Symmetric {
     }
 
     // The split with the largest sum of gains over the nodes of a level.
-    Split best(i64 count) const {
-        Split found;
+    Plan best(i64 count) const {
+        Plan found;
         for (i64 c = 0; c < columns_.count; c++) {
             if (!given_.constraints.allowed(columns_.index[c], alive_))
                 continue;
             const i64 width = columns_.start[c + 1] - columns_.start[c];
+            if constexpr (MIXED)
+                if (!kinds_.plain(columns_.index[c])) {
+                    best_mixed(count, c, width, found);
+                    continue;
+                }
             std::fill(gain_, gain_ + width, 0.0);
             for (i64 node = 0; node < count; node++)
                 add_gains(nodes_[node], histogram(node) + columns_.start[c], width, columns_.index[c]);
@@ -77,8 +86,7 @@ class Symmetric {
         each_split(bins, width, node.sum, limits_.least, [&](i64 bin, const Sum &left, const Sum &right) {
             for (; at < bin; at++)
                 gain_[at] += gain;
-            gain = bounded ? bounded_gain(left, right, whole, l2, node.bounds, sign)
-                           : reduction(left, l2) + reduction(right, l2) - whole;
+            gain = split_gain(left, right, whole, l2, node.bounds, sign, bounded);
         });
         for (bool behind = true; at < width - 1 && behind; at++) {
             gain_[at] += gain;
@@ -86,15 +94,90 @@ class Symmetric {
         }
     }
 
-    void split(const Tree &tree, const Split &found, i64 count, i64 before) {
-        const i64 column = columns_.index[found.column], sign = given_.constraints.monotone(column);
+    // The same for a column with missing values or categories, ordered by what they add up to in all nodes.
+    void best_mixed(i64 count, i64 c, i64 width, MixedSplit &found) const {
+        const i64 column = columns_.index[c];
+        BinTotals totals(width);
+        for (i64 node = 0; node < count; node++)
+            totals.add(histogram(node) + columns_.start[c], width, best_value(nodes_[node].sum, limits_.l2));
+        each_sequence(kinds_, column, width, totals, [&](const Sequence &sequence) {
+            std::fill(gain_, gain_ + sequence.count, 0.0);
+            for (i64 node = 0; node < count; node++)
+                add_gains_of(nodes_[node], histogram(node) + columns_.start[c], sequence, column);
+            for (i64 p = sequence.first; p <= sequence.longest; p++)
+                if (!sequence.tied[p] && gain_[p] > found.gain * (1 + TIE)) {
+                    found.gain = gain_[p], found.column = c;
+                    sequence.keep(p, kinds_.categorical[column] != 0, found);
+                }
+        });
+    }
+
+    void add_gains_of(const Node &node, const Sum *bins, const Sequence &sequence, i64 column) const {
+        if (static_cast<double>(hessian(node.sum)) < 2 * limits_.least)
+            return;
+        const bool bounded = given_.constraints.sign != nullptr;
+        const double whole = whole_reduction(node.sum, limits_, node.bounds, bounded);
+        i64 at = 0;
+        double gain = 0;
+        each_beginning(bins, sequence, node.sum, limits_.least, [&](i64 end, const Sum &left, const Sum &right, bool) {
+            for (; at < end; at++)
+                gain_[at] += gain;
+            const i64 sign = end == sequence.alone ? 0 : given_.constraints.monotone(column);
+            gain = split_gain(left, right, whole, limits_.l2 + sequence.l2, node.bounds, sign, bounded);
+        });
+        for (bool behind = true; at <= sequence.longest && behind; at++) {
+            gain_[at] += gain;
+            behind = at < sequence.longest && empty(bins[sequence.bin[at + 1]]);
+        }
+    }
+
+    // Whether each bin of the column that is split goes left. Where no node has missing values, they go where most rows go.
+    void tabulate(Plan &found, i64 count, u8 *table) const {
+        const i64 column = columns_.index[found.column], width = given_.widths[column];
+        if constexpr (MIXED) {
+            found.tabulate(kinds_, column, width, table);
+            i64 missing = 0, left = 0, all = 0;
+            for (i64 node = 0; node < count; node++) {
+                const Sum *bins = histogram(node) + columns_.start[found.column];
+                all += hessian(nodes_[node].sum);
+                missing += kinds_.missing[column] && !empty(bins[width - 1]);
+                for (i64 b = 0; b < width; b++)
+                    left += table[b] ? hessian(bins[b]) : 0;
+            }
+            if (missing == 0)
+                found.missing_left = 2 * left >= all;
+            found.tabulate(kinds_, column, width, table);
+        } else {
+            for (i64 b = 0; b < width; b++)
+                table[b] = b <= found.bin;
+        }
+    }
+
+    // The order of values that a split keeps: none where missing values are parted from all others.
+    i64 sign_of(const Plan &plan, i64 column) const {
+        const bool alone = MIXED && kinds_.missing[column] && plan.bin == given_.widths[column] - 2;
+        return alone ? 0 : given_.constraints.monotone(column);
+    }
+
+    i64 part(const Node &node, const Plan &found, i64 column, const u8 *table) {
+        if constexpr (MIXED)
+            return rows_.part(given_.codes, column, [table](u8 code) { return table[code]; }, node.first, node.last);
+        const u8 cut = static_cast<u8>(found.bin);
+        return rows_.part(given_.codes, column, [cut](u8 code) { return code <= cut; }, node.first, node.last);
+    }
+
+    void split(const Tree &tree, Plan &found, i64 count, i64 before) {
+        const i64 column = columns_.index[found.column], sign = sign_of(found, column), width = given_.widths[column];
+        u8 table[MOST_BINS] = {};
+        tabulate(found, count, table);
         for (i64 node = 0; node < count; node++) {
             const Node &own = nodes_[node];
             Node &one = children_[2 * node], &two = children_[2 * node + 1];
             Sum left = {};
-            for (i64 b = columns_.start[found.column]; b <= columns_.start[found.column] + found.bin; b++)
-                left += histogram(node)[b];
-            const i64 middle = rows_.part(given_.codes, column, static_cast<u8>(found.bin), own.first, own.last);
+            for (i64 b = 0; b < width; b++)
+                if (table[b])
+                    left += histogram(node)[columns_.start[found.column] + b];
+            const i64 middle = part(own, found, column, table);
             one = Node{own.first, middle, left, Interval()};
             two = Node{middle, own.last, own.sum - left, Interval()};
             bound_children(one.sum, two.sum, limits_.l2, own.bounds, sign, one.bounds, two.bounds);
@@ -102,6 +185,8 @@ class Symmetric {
             tree.cut[before + node] = static_cast<i32>(found.bin);
             tree.left[before + node] = static_cast<i32>(before + count + 2 * node);
             tree.value[before + node] = 0;
+            if constexpr (MIXED)
+                tree.keep(before + node, found, kinds_.categorical[column] != 0);
         }
     }
 
@@ -141,7 +226,10 @@ class Symmetric {
         // a split is made in all nodes: leaves with too few rows are clipped to the range of the others
         for (i64 end = 0; end < count; end++)
             tree.value[before + end] = std::min(std::max(tree.value[before + end], -farthest), farthest);
-        drop_others(given_.codes, tree);
+        if constexpr (MIXED)
+            drop_others(given_.codes, tree, kinds_, given_.widths);
+        else
+            drop_others(given_.codes, tree);
     }
 
     Training given_;
@@ -153,4 +241,5 @@ class Symmetric {
     double *gain_;
     u64 *alive_; // the sets of columns that the next level may interact in
     Limits limits_ = {};
+    Kinds kinds_ = {};
 };

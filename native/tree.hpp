@@ -1,9 +1,11 @@
 // What a tree is grown from, and the arrays that it is returned in.
 #pragma once
 
+#include <type_traits>
+
 #include "arena.hpp"
+#include "categories.hpp"
 #include "histogram.hpp"
-#include "split.hpp"
 
 // Where histograms of several shards are added up; missing where there is one.
 using Reduce = void (*)(i64 *sums, i64 count);
@@ -12,6 +14,14 @@ struct Tree {
     i32 *feature, *cut, *left; // of each node; children are adjacent, left is 0 for a leaf
     double *value;
     i32 *leaf; // of each row
+    u8 *missing_left = nullptr; // of each node, where columns have kinds
+    u64 *sets = nullptr;        // (nodes, 4): bins that go left, where a node splits categories
+
+    void keep(i64 node, const MixedSplit &split, bool categorical) const {
+        missing_left[node] = split.missing_left;
+        for (int w = 0; w < 4; w++)
+            sets[4 * node + w] = categorical ? split.bins.word[w] : 0;
+    }
 };
 
 struct Training {
@@ -28,6 +38,7 @@ struct Training {
     Reduce reduce_sums = nullptr;
     i64 exponent_D = 0, exponent_H = 0; // of the powers of two that gradients and Hessians are multiplied by
     i64 threads = 1;                    // that may fill one histogram
+    Kinds kinds = {};                   // of columns, where some have missing values or categories
 
     Rows take_rows(Arena &arena) const {
         return {arena.take<u32>(n), arena.take<u32>(n), arena.take<Quantised>(n), arena.take<Quantised>(n)};
@@ -70,6 +81,13 @@ struct Training {
         return {SHORT * least * all, l2 * all};
     }
 
+    // The kinds of columns with their rule in sums of Hessians.
+    Kinds kinds_for(const Sum &total) const {
+        const double all = static_cast<double>(hessian(total));
+        const CategoryRule &rule = kinds.rule;
+        return {kinds.missing, kinds.categorical, {rule.smoothing * all, SHORT * rule.least * all, rule.l2 * all, rule.few, rule.most}};
+    }
+
     // The sum of some rows, rounded more finely: leaf values are exact to about n * 2^-62 of the largest gradient.
     Sum fine_sum(const u32 *order, i64 count) const {
         const Rounded by_D(exponent_D + finer(codes.rows)), by_H(exponent_H + finer(codes.rows));
@@ -93,6 +111,26 @@ inline void drop_others(const Codes &codes, const Tree &tree) {
         i32 node = 0;
         while (tree.left[node])
             node = tree.left[node] + (codes.at(tree.feature[node], i) > tree.cut[node]);
+        tree.leaf[i] = node;
+    }
+}
+
+// The same where columns have kinds.
+inline void drop_others(const Codes &codes, const Tree &tree, const Kinds &kinds, const i64 *widths) {
+    for (i64 i = 0; i < codes.rows; i++) {
+        if (tree.leaf[i] >= 0)
+            continue;
+        i32 node = 0;
+        while (tree.left[node]) {
+            const i64 column = tree.feature[node];
+            const u32 code = codes.at(column, i);
+            const u64 *set = tree.sets + 4 * static_cast<i64>(node);
+            const bool left = kinds.categorical[column] ? (set[code >> 6] >> (code & 63) & 1) != 0
+                              : kinds.missing[column] && code == widths[column] - 1
+                                  ? tree.missing_left[node] != 0
+                                  : static_cast<i32>(code) <= tree.cut[node];
+            node = tree.left[node] + !left;
+        }
         tree.leaf[i] = node;
     }
 }

@@ -8,18 +8,30 @@
 
 #include <vector>
 
-#include "common.hpp"
+#include "code_set.hpp"
 
 // Thresholds of a column that a byte can tell apart, columns of a group, leaves and levels of a tree whose leaves a byte numbers.
 constexpr i32 MOST_CUTS = 255, MOST_COLUMNS = 1 << 16, MOST_LEAVES = 256, MOST_LEVELS = 8;
+// Sets of categories of a group: the codes of so many columns are in a cache.
+constexpr i32 MOST_SETS = 512;
+// Bytes of categories: of those without a code, of missing ones, and of the first code.
+constexpr u32 OTHER = 0, MISSING = 1, FIRST_CODE = 2;
 
 // How rows pass a tree: by the bits of its levels, cut by cut, by walking bytes, or by walking numbers that no byte tells apart.
 enum class Shape : u8 { SYMMETRIC, SMALL, WALKED, RAW };
 
-// A column of a group of trees: a row's code is the number of its edges below the row's value, less 128.
+// How a node parts rows: numbers by a threshold, missing ones to the left or to the right; or categories by a set.
+enum class Rule : u8 { MISSING_LEFT, MISSING_RIGHT, SET };
+
+// What the codes of a column of a group are. Numbers: how many edges are below a row's value; of a missing one none, or more than
+// of any other. Of categories that many trees part by one set: 0 if a row's is in it, else 1. Of others: their bytes. All less 128.
+enum class Coding : u8 { MISSING_FIRST, MISSING_LAST, MEMBERSHIP, CATEGORY };
+
+// A column of a group of trees; `begin` is where its edges begin, or the number of its set.
 struct Column {
     i64 index, begin;
     i32 number;
+    Coding coding;
 };
 
 // Consecutive trees that share codes.
@@ -43,6 +55,8 @@ struct Node {
     u32 left;
     u16 column;
     std::int8_t code;
+    // whether the column has categories, which go left if they are in the node's set
+    bool categorical;
 };
 
 // What is wrong with the nodes of trees, see gce/bases/trees/predictor.py.
@@ -65,6 +79,10 @@ struct Trees {
     // as given: nodes and values
     const i32 *feature, *left;
     const double *threshold;
+    // null where no node parts missing values or categories; otherwise the threshold of a node with a set is its number
+    const u8 *rule;
+    const CodeSet *sets;
+    i64 n_sets;
     const void *value;
     bool single;
     i64 outputs;
@@ -78,6 +96,16 @@ struct Trees {
     // each node with its index among those given
     std::vector<Node> nodes;
     std::vector<u32> origin;
+    // of each node for walking that has one, its set; empty where there are none
+    std::vector<u32> set_of;
     // while they are prepared: the number of each given node's threshold
     std::vector<i32> number;
+
+    Rule rule_of(i64 node) const { return rule ? static_cast<Rule>(rule[node]) : Rule::MISSING_LEFT; }
 };
+
+// The byte of a category's code.
+inline u32 byte_of(double code) {
+    if (code != code) return MISSING;
+    return code >= 0 && code < MOST_BINS - FIRST_CODE ? static_cast<u32>(code) + FIRST_CODE : OTHER;
+}

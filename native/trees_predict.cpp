@@ -2,22 +2,18 @@
 #include <algorithm>
 
 #include "bytes.hpp"
-#include "trees.hpp"
+#include "trees_code.hpp"
 
 namespace {
 
 // Rows that meet a tree at once, where it is not walked and where it is; and bytes of codes that a cache should hold.
 constexpr i64 ROWS = 512, WALKING_ROWS = 1 << 14, CACHED = 1 << 17, CACHED_WALKING = 1 << 22;
-// Fewer rows than that are walked through trees one by one.
-constexpr i64 FEW = 4;
 // Rows, or trees, that are walked side by side, so that their memory accesses overlap.
 constexpr int LANES = 8;
 // Trees whose leaves are added at once, and how far apart their places and values are: not a power of two, whose multiples share
 // cache sets.
 constexpr int AT_ONCE = 8;
 constexpr i64 PLACES = ROWS + 64, TABLE = (1 << MOST_LEVELS) + 8;
-// Edges of a column that a value is compared with one by one; more are searched.
-constexpr i32 FEW_EDGES = 48;
 
 struct Job {
     const Trees &trees;
@@ -32,44 +28,36 @@ struct Job {
 };
 
 // Scratch memory of a block of rows: its codes column by column (``stride`` apart) and row by row, a
-// column's values, leaves of several trees (``PLACES`` apart) with their weighted values (``TABLE`` apart), and the order of trees.
+// column's values or bytes, leaves of several trees (``PLACES`` apart) with their weighted values (``TABLE`` apart), and the order of trees.
 struct Work {
     i64 stride;
     std::vector<std::int8_t> codes, by_row;
     std::vector<double> value, table;
-    std::vector<u8> place;
+    std::vector<u8> place, byte;
     std::vector<i64> order;
 };
 
 i64 rounded_up(i64 count, i64 to) { return (count + to - 1) / to * to; }
 
-// Codes of a column's values.
-void code_column(const double *edges, i32 number, const double *GCE_RESTRICT value, i64 count,
-                 std::int8_t *GCE_RESTRICT codes) {
-    if (number <= FEW_EDGES && count >= FEW) {
-        for (i64 r = 0; r < count; r++) codes[r] = -128;
-        for (i32 q = 0; q < number; q++) {
-            const double edge = edges[q];
-            for (i64 r = 0; r < count; r++) codes[r] = static_cast<std::int8_t>(codes[r] + (edge < value[r]));
-        }
-        return;
-    }
-    // by halves, eight values side by side: whether an edge is below a value can only be guessed, and is not branched on
-    for (i64 r = 0; r < count; r += 8) {
-        u32 p[8] = {};
-        const i64 some = std::min<i64>(8, count - r);
-        for (u32 half = 128; half > 0; half /= 2)
-            for (i64 i = 0; i < 8; i++) p[i] += half * (edges[p[i] + half - 1] < value[r + i]);
-        for (i64 i = 0; i < some; i++) codes[r + i] = static_cast<std::int8_t>(static_cast<i32>(p[i]) - 128);
-    }
-}
-
 void code_rows(const Job &job, const Group &group, i64 first, i64 count, Work &work) {
+    i64 bytes_of = -1; // columns of one index follow each other
     for (size_t c = 0; c < group.columns.size(); c++) {
         const Column &column = group.columns[c];
         const double *from = job.X + first * job.width + column.index;
+        std::int8_t *codes = &work.codes[c * work.stride];
+        if (column.coding == Coding::MEMBERSHIP || column.coding == Coding::CATEGORY) {
+            if (bytes_of != column.index) {
+                work.byte.resize(count);
+                for (i64 r = 0; r < count; r++) work.byte[r] = static_cast<u8>(byte_of(from[r * job.width]));
+                bytes_of = column.index;
+            }
+            code_categories(job.trees, column, work.byte.data(), count, codes);
+            continue;
+        }
         for (i64 r = 0; r < count; r++) work.value[r] = from[r * job.width];
-        code_column(&job.trees.edges[column.begin], column.number, work.value.data(), count, &work.codes[c * work.stride]);
+        code_column(&job.trees.edges[column.begin], column.number, work.value.data(), count, codes);
+        if (column.coding == Coding::MISSING_LAST)
+            for (i64 r = 0; r < count; r++) codes[r] = work.value[r] != work.value[r] ? 127 : codes[r];
     }
 }
 
@@ -169,25 +157,31 @@ void sift(const Job &job, i64 first_tree, i64 last_tree, i64 first, i64 count, W
     }
 }
 
-// One step of a path.
-inline u32 step(const Node *nodes, const std::int8_t *codes, u32 at) {
+// One step of a path; SETS: nodes may have one.
+template <bool SETS> inline u32 step(const Trees &of, const Node *nodes, const std::int8_t *codes, u32 at) {
     const Node &node = nodes[at];
+    if (SETS && node.categorical) return node.left + !of.sets[of.set_of[at]].has(static_cast<u32>(codes[node.column] + 128));
     return node.left + (codes[node.column] > node.code);
 }
 
 // Walk some paths side by side to their leaves, in place.
-void walk(const Node *nodes, const std::int8_t *const *codes, u32 *at) {
+template <bool SETS> void walk_paths(const Trees &of, const std::int8_t *const *codes, u32 *at) {
+    const Node *nodes = of.nodes.data();
     u32 moving;
     do {
         for (int again = 0; again < 3; again++)
-            for (int i = 0; i < LANES; i++) at[i] = step(nodes, codes[i], at[i]);
+            for (int i = 0; i < LANES; i++) at[i] = step<SETS>(of, nodes, codes[i], at[i]);
         moving = 0;
         for (int i = 0; i < LANES; i++) {
-            const u32 next = step(nodes, codes[i], at[i]);
+            const u32 next = step<SETS>(of, nodes, codes[i], at[i]);
             moving |= next ^ at[i];
             at[i] = next;
         }
     } while (moving);
+}
+
+void walk(const Trees &of, const std::int8_t *const *codes, u32 *at) {
+    (of.set_of.empty() ? walk_paths<false> : walk_paths<true>)(of, codes, at);
 }
 
 template <class Value> void add_leaf(const Value *value, const double *weight, i64 outputs, double *GCE_RESTRICT total) {
@@ -232,7 +226,7 @@ template <class Value> void walk_rows(const Job &job, i64 t, i64 first, i64 coun
             codes[i] = &work.by_row[std::min(r + i, count - 1) * columns];
             at[i] = root;
         }
-        walk(job.trees.nodes.data(), codes, at);
+        walk(job.trees, codes, at);
         const i64 some = std::min<i64>(LANES, count - r);
         for (i64 i = 0; i < some; i++) add_leaf(value + origin[at[i]] * outputs, weight, outputs, total + (r + i) * outputs);
     }
@@ -246,7 +240,7 @@ template <class Value> void walk_trees(const Job &job, i64 first_tree, i64 last_
     for (i64 t = first_tree; t < last_tree; t += LANES) {
         for (i64 lane = 0; lane < LANES; lane++)
             at[lane] = static_cast<u32>(job.trees.trees[std::min(t + lane, last_tree - 1)].root);
-        walk(job.trees.nodes.data(), codes, at);
+        walk(job.trees, codes, at);
         for (i64 lane = 0; lane < LANES && t + lane < last_tree; lane++) add_node<Value>(job, t + lane, i, job.trees.origin[at[lane]]);
     }
 }
@@ -263,13 +257,22 @@ void match_levels(const Job &job, i64 first_tree, i64 last_tree, i64 i, const st
     }
 }
 
+// Whether a number passes a node to the right.
+inline bool beyond(const Trees &of, i64 node, double value) {
+    switch (of.rule_of(node)) {
+    case Rule::SET: return !of.sets[static_cast<i64>(of.threshold[node])].has(byte_of(value));
+    case Rule::MISSING_RIGHT: return !(value <= of.threshold[node]);
+    default: return value > of.threshold[node];
+    }
+}
+
 // Rows through one tree, by their numbers.
 template <class Value> void walk_numbers(const Job &job, i64 t, i64 first, i64 count) {
     const Trees &of = job.trees;
     const i64 root = of.trees[t].root;
     for (i64 i = first; i < first + count; i++) {
         i64 node = root;
-        while (of.left[node]) node = root + of.left[node] + (job.X[i * job.width + of.feature[node]] > of.threshold[node]);
+        while (of.left[node]) node = root + of.left[node] + beyond(of, node, job.X[i * job.width + of.feature[node]]);
         add_node<Value>(job, t, i, node);
     }
 }

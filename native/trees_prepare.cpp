@@ -20,15 +20,45 @@ class Distinct {
     std::vector<Entry> entries;
     std::vector<Column> columns;
 
-    explicit Distinct(i64 width) : position_(width, -1), table_(1 << 12, -1) {}
+    Distinct(i64 width, const CodeSet *sets) : width_(width), sets_(sets), position_(3 * width, -1), table_(1 << 12, -1) {}
 
-    // The index of a threshold among the entries.
-    i32 find(i32 feature, double threshold) {
-        if (position_[feature] < 0) {
-            position_[feature] = static_cast<i32>(columns.size());
-            columns.push_back({feature, 0, 0});
+    // The index of a threshold, or of a set, among the entries.
+    i32 find(i32 feature, double threshold, Coding coding) {
+        if (coding == Coding::MEMBERSHIP) return find_threshold(find_set(feature, static_cast<i64>(threshold)), 0.0);
+        i32 &known = position_[key(feature, coding)];
+        if (known < 0) {
+            known = static_cast<i32>(columns.size());
+            columns.push_back({feature, 0, 0, coding});
         }
-        const i32 column = position_[feature];
+        return find_threshold(known, threshold);
+    }
+
+    // Forget all but the first entries and columns; nothing can be found from then on.
+    void keep(size_t count, size_t known) {
+        for (size_t i = count; i < entries.size(); i++) columns[entries[i].column].number--;
+        for (size_t c = known; c < columns.size(); c++)
+            if (columns[c].coding != Coding::MEMBERSHIP) position_[key(columns[c].index, columns[c].coding)] = -1;
+        entries.resize(count);
+        columns.resize(known);
+        crowded = false;
+    }
+
+    void clear() {
+        keep(0, 0);
+        std::fill(table_.begin(), table_.end(), -1);
+        set_table_.clear();
+        set_count_ = 0;
+    }
+
+    // whether a column has more thresholds than a byte can tell apart, or there are too many sets
+    bool crowded = false;
+
+  private:
+    i64 key(i64 feature, Coding coding) const {
+        return feature + width_ * (coding == Coding::MISSING_FIRST ? 0 : coding == Coding::MISSING_LAST ? 1 : 2);
+    }
+
+    i32 find_threshold(i32 column, double threshold) {
         // the two zeros are one number
         threshold += 0.0;
         size_t at = place(column, threshold);
@@ -43,24 +73,24 @@ class Distinct {
         return static_cast<i32>(entries.size()) - 1;
     }
 
-    // Forget all but the first entries and columns.
-    void keep(size_t count, size_t known) {
-        for (size_t i = count; i < entries.size(); i++) columns[entries[i].column].number--;
-        for (size_t c = known; c < columns.size(); c++) position_[columns[c].index] = -1;
-        entries.resize(count);
-        columns.resize(known);
-        crowded = false;
+    // The column of a set: nodes that part a column by equal sets share one.
+    i32 find_set(i32 feature, i64 set) {
+        if (set_table_.empty()) set_table_.assign(4 * MOST_SETS, -1);
+        const u64 *words = sets_[set].word;
+        u64 hash = static_cast<u64>(feature);
+        for (int w = 0; w < 4; w++) hash = splitmix64(hash ^ words[w]);
+        size_t at = hash % set_table_.size();
+        for (; set_table_[at] >= 0; at = (at + 1) % set_table_.size()) {
+            const Column &known = columns[set_table_[at]];
+            if (known.index == feature && std::equal(words, words + 4, sets_[known.begin].word)) return set_table_[at];
+        }
+        // the table never fills up, because trees are no longer numbered then
+        if (++set_count_ > MOST_SETS) crowded = true;
+        set_table_[at] = static_cast<i32>(columns.size());
+        columns.push_back({feature, set, 0, Coding::MEMBERSHIP});
+        return set_table_[at];
     }
 
-    void clear() {
-        keep(0, 0);
-        std::fill(table_.begin(), table_.end(), -1);
-    }
-
-    // whether a column has more thresholds than a byte can tell apart
-    bool crowded = false;
-
-  private:
     size_t place(i32 column, double threshold) const {
         u64 bits;
         std::memcpy(&bits, &threshold, sizeof bits);
@@ -76,17 +106,33 @@ class Distinct {
         }
     }
 
-    std::vector<i32> position_, table_;
+    i64 width_;
+    const CodeSet *sets_;
+    i64 set_count_ = 0;
+    std::vector<i32> position_, table_, set_table_;
 };
+
+// Sets of a tree that is walked are looked at where a path meets them: it may have as many as nodes.
+Coding coding_of(Rule rule, i64 size) {
+    if (rule == Rule::SET) return size > 2 * MOST_LEAVES - 1 ? Coding::CATEGORY : Coding::MEMBERSHIP;
+    return rule == Rule::MISSING_LEFT ? Coding::MISSING_FIRST : Coding::MISSING_LAST;
+}
 
 // Number the thresholds of a tree; false where there are too many, or one is no number.
 bool number_cuts(Trees &of, const Tree &tree, Distinct &distinct) {
     for (i64 p = tree.root; p < tree.root + tree.size && !distinct.crowded; p++) {
         if (of.left[p] == 0) continue;
         if (of.threshold[p] != of.threshold[p]) return false;
-        of.number[p] = distinct.find(of.feature[p], of.threshold[p]);
+        const Coding coding = coding_of(of.rule_of(p), tree.size);
+        of.number[p] = distinct.find(of.feature[p], coding == Coding::CATEGORY ? 0.0 : of.threshold[p], coding);
     }
     return !distinct.crowded && distinct.columns.size() <= MOST_COLUMNS;
+}
+
+// The set of a given node, at its place among those for walking.
+void keep_set(Trees &of, i64 from, u32 to) {
+    of.set_of.resize(of.nodes.size());
+    of.set_of[to] = static_cast<u32>(of.threshold[from]);
 }
 
 // The nodes of a tree for walking, from the numbers of their cuts, and the columns and codes of these.
@@ -107,11 +153,12 @@ void lay_out(Trees &of, const Tree &tree, const std::vector<Node> &cuts) {
         of.origin[move.to] = static_cast<u32>(tree.root + move.from);
         const i32 child = left[move.from];
         if (child == 0) {
-            of.nodes[move.to] = {move.to, 0, 127};
+            of.nodes[move.to] = {move.to, 0, 127, false};
             continue;
         }
         of.nodes[move.to] = cuts[of.number[tree.root + move.from]];
         of.nodes[move.to].left = next;
+        if (of.nodes[move.to].categorical) keep_set(of, tree.root + move.from, move.to);
         const Move first{child, next}, second{child + 1, next + 1};
         const bool heavier = under[child] >= under[child + 1];
         waiting.insert(waiting.end(), {heavier ? second : first, heavier ? first : second});
@@ -127,18 +174,22 @@ void close_group(Trees &of, Group group, Distinct &distinct) {
     const auto &entries = distinct.entries;
     std::sort(order.begin(), order.end(), [&](i32 a, i32 b) {
         const i64 x = distinct.columns[entries[a].column].index, y = distinct.columns[entries[b].column].index;
-        return x != y ? x < y : entries[a].threshold < entries[b].threshold;
+        if (x != y) return x < y;
+        if (entries[a].column != entries[b].column) return entries[a].column < entries[b].column;
+        return entries[a].threshold < entries[b].threshold;
     });
     for (size_t first = 0; first < order.size();) {
         Column column = distinct.columns[entries[order[first]].column];
-        column.begin = static_cast<i64>(of.edges.size());
+        const bool numbers = column.coding == Coding::MISSING_FIRST || column.coding == Coding::MISSING_LAST;
+        if (numbers) column.begin = static_cast<i64>(of.edges.size());
         for (i32 rank = 0; rank < column.number; rank++) {
             const i32 own = order[first + rank];
-            of.edges.push_back(entries[own].threshold);
-            coded[own] = {0, static_cast<u16>(group.columns.size()), static_cast<std::int8_t>(rank - 128)};
+            if (numbers) of.edges.push_back(entries[own].threshold);
+            const bool categorical = column.coding == Coding::CATEGORY;
+            coded[own] = {0, static_cast<u16>(group.columns.size()), static_cast<std::int8_t>(rank - 128), categorical};
         }
         // a search by halves looks at so many
-        if (column.number > 0) of.edges.resize(column.begin + MOST_CUTS + 1, HUGE_VAL);
+        if (numbers && column.number > 0) of.edges.resize(column.begin + MOST_CUTS + 1, HUGE_VAL);
         first += column.number;
         group.columns.push_back(column);
     }
@@ -149,7 +200,7 @@ void close_group(Trees &of, Group group, Distinct &distinct) {
 
 // Groups of trees, each as many as bytes suffice for.
 void make_groups(Trees &of) {
-    Distinct distinct(of.widest + 1);
+    Distinct distinct(of.widest + 1, of.sets);
     Group group{0, 0, {}};
     const i64 count = static_cast<i64>(of.trees.size());
     for (i64 t = 0; t < count; t++) {
@@ -243,7 +294,7 @@ void make_small(Trees &of, Tree &tree) {
     tree.last_cut = static_cast<i64>(of.cuts.size());
 }
 
-// The trees as given, and the largest column that they look at; false where a column is none.
+// The trees as given, and the largest column that they look at; false where a column or a set is none.
 bool list_trees(Trees &of, const i64 *size, i64 count) {
     for (i64 t = 0, root = 0; t < count; root += size[t++]) {
         Tree tree{};
@@ -255,6 +306,7 @@ bool list_trees(Trees &of, const i64 *size, i64 count) {
             if (of.left[p] == 0) continue;
             if (of.feature[p] < 0) return false;
             of.widest = std::max<i64>(of.widest, of.feature[p]);
+            if (of.rule_of(p) == Rule::SET && !(of.threshold[p] >= 0 && of.threshold[p] < static_cast<double>(of.n_sets))) return false;
         }
     }
     return true;
@@ -283,9 +335,11 @@ int prepare(const i64 *size, i64 count, i64 nodes, std::unique_ptr<Trees> of, Tr
 
 } // namespace
 
-// Prepare trees, see gce/bases/trees/predictor.py; the arrays of nodes must outlive what is made.
+// Prepare trees, see gce/bases/trees/predictor.py; the arrays of nodes must outlive what is made. rule and sets are null where all
+// nodes part numbers and none are missing.
 GCE_EXPORT int gce_trees_prepare(const i64 *size, i64 count, i64 nodes, const i32 *feature, const double *threshold,
-                                 const i32 *left, const void *value, i64 single, i64 outputs, Trees **made) {
+                                 const i32 *left, const void *value, i64 single, i64 outputs, const u8 *rule, const u64 *sets,
+                                 i64 n_sets, Trees **made) {
     return guarded([&] {
         auto of = std::make_unique<Trees>();
         of->feature = feature;
@@ -294,6 +348,9 @@ GCE_EXPORT int gce_trees_prepare(const i64 *size, i64 count, i64 nodes, const i3
         of->value = value;
         of->single = single != 0;
         of->outputs = outputs;
+        of->rule = rule;
+        of->sets = reinterpret_cast<const CodeSet *>(sets);
+        of->n_sets = n_sets;
         return prepare(size, count, nodes, std::move(of), made);
     });
 }

@@ -21,8 +21,9 @@ from gce.bases import FitContext, SymmetricTree, Tree
 from gce.bases.objectives import Linear
 from gce.bases.trees.binned import BinnedRows
 from gce.bases.trees.binning import binned_on_device
-from gce.bases.trees.grower import Constraints, GrownTrees, Sampling, Scratch, Shape, TreeData
+from gce.bases.trees.grower import GrownTrees, Scratch
 from gce.bases.trees.grower_cuda import CudaKernels, CudaScratch, CudaTrees, DeviceGrower, TreeTensors
+from gce.bases.trees.tree_data import Constraints, Sampling, Shape, TreeData
 from helpers import GPU
 
 HERE = Path(__file__).parent
@@ -115,7 +116,7 @@ def assert_equal_trees(ours, theirs):
     np.testing.assert_array_equal(ours.size, theirs.size.cpu())
     used = np.arange(theirs.feature.shape[2]) < ours.size[..., None]
     parts = (part.cpu().numpy()[used] for part in (theirs.feature, theirs.cut, theirs.left, theirs.value))
-    for one, two in zip(ours.nodes(), parts, strict=True):
+    for one, two in zip(ours.used(0), parts, strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(ours.leaf, theirs.leaf.cpu())
 

@@ -65,10 +65,11 @@ def paths(trees):
 def model_paths(model):
     """The columns of X on each path of a fitted model's trees."""
     encoder = model.table_.encoder
-    column = np.concatenate([encoder.numbers, encoder.flagged]).tolist()
+    inputs = np.concatenate([encoder.numbers, encoder.flagged]).tolist()
     for family in model.result_.families:
         for record in family.rounds:
             if record.atoms is not None:
+                column = range(len(model.table_.columns)) if record.atoms.splits_columns else inputs
                 yield from ({column[j] for j in path} for path in paths(record.atoms.trees))
 
 
@@ -123,7 +124,7 @@ def test_more_sets_than_bits_of_a_word(basis):
     assert len(used) > 5
 
 
-def test_indicators_belong_to_their_column():
+def test_categories_and_gaps_belong_to_their_column():
     X, y = table(300)
     rng = np.random.default_rng(1)
     holes = np.where(rng.random(300) < 0.3, np.nan, X[:, 1])
@@ -134,9 +135,10 @@ def test_indicators_belong_to_their_column():
     for basis in TREES:
         model = gce.GCERegressor(basis=basis, interaction_cst="no_interactions", **FAST).fit(rows, y)
         assert all(len(path) <= 1 for path in model_paths(model))
-        # several inputs of one column may be combined
+        # trees split the column itself, more than once on some path
         (family,) = model.result_.families
-        assert max(len(path) for record in family.rounds for path in paths(record.atoms.trees)) > 1
+        assert all(record.atoms.splits_columns for record in family.rounds)
+        assert {j for path in model_paths(model) for j in path} >= {1, 3}
         assert len(model.table_.encoder.flagged) == 5
         pairs = gce.GCERegressor(basis=basis, interaction_cst=[["kind", "x1"]], **FAST).fit(rows, y)
         assert_kept(pairs, [{1, 3}, {0, 2}])

@@ -21,6 +21,7 @@ from gce.io.onnx.encoder import OUTPUTS
 from gce.io.onnx.ensemble import raw_scores
 from gce.io.onnx.graph import Graph, is_internal_name
 from gce.losses import REGRESSION, Quantile, Squared
+from mixed_tables import plain_rows
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -175,7 +176,7 @@ def test_ensembles_of_several_kinds(seed):
     offset, bound = torch.from_numpy(rng.normal(size=k)), parts[-1].bound
     ensemble = ConvexEnsemble(parts, weights[:, 0] if weights.shape[1] == 1 else weights, nothing, offset, bound)
     graph = Graph()
-    graph.output("raw", raw_scores(graph, ensemble, graph.input("X", np.float64, d), d), np.float64, k)
+    graph.output("raw", raw_scores(graph, ensemble, plain_rows(graph, d)), np.float64, k)
     run = runtime.InferenceSession(graph.model("0", {})).run
     rows = rng.normal(size=(40, d))
     np.testing.assert_allclose(run(None, {"X": rows})[0], ensemble(torch.from_numpy(rows)), rtol=0, atol=2e-5)

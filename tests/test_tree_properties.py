@@ -11,7 +11,8 @@ from gce import GCEClassifier, GCERegressor
 from gce._utils.random import Streams
 from gce.bases import FitContext, Forest, SymmetricTree, Tree, Zero
 from gce.bases.objectives import Joint, Linear, Quadratic
-from gce.bases.trees.grower import Constraints, GrownTrees, Sampling, Scratch, Shape, TreeData
+from gce.bases.trees.grower import GrownTrees, Scratch
+from gce.bases.trees.tree_data import Constraints, Sampling, Shape, TreeData
 from gce.frank_wolfe.ensemble import ConvexEnsemble, tighten_bound
 from gce.losses.risk import Risk
 from helpers import LOSSES, outputs_of, targets

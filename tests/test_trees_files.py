@@ -20,6 +20,7 @@ from gce.frank_wolfe.ensemble import collect
 from gce.frank_wolfe.step import Direction
 from gce.io import container, paths
 from gce.io.paths import MOST_READ, SizeBudget
+from gce.preprocessing.mixed import Widths
 from helpers import random_trees
 from test_model_files import NEW, ONE, THREE, TWO, X, assert_equal
 
@@ -151,7 +152,7 @@ def test_pickles_hold_no_rows_of_a_fit():
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([torch.float64, torch.float32]))
 def test_any_grove_comes_back(seed, outputs, dtype):
     grove = random_trees(np.random.default_rng(seed), 5, outputs, 12, dtype)
-    back = TreeArrays.restored(grove.stored(), 5, outputs, dtype)
+    back = TreeArrays.restored(grove.stored(), Widths(5, 5), outputs, dtype)
     for name, tensor in grove.tensors().items():
         assert torch.equal(tensor, back.tensors()[name])
         assert tensor.dtype == back.tensors()[name].dtype
@@ -203,9 +204,9 @@ def altered(parts, name, index, value):
 def test_trees_that_are_none_are_refused(name, value, message):
     atoms = trees_of()
     bound = torch.full((2,), 2.0, dtype=torch.float64)
-    assert len(restore(store([atoms]), 3, bound)[0]) == len(atoms)
+    assert len(restore(store([atoms]), Widths(3, 3), bound)[0]) == len(atoms)
     with pytest.raises(ValueError, match=message):
-        TreeAtoms.restored(altered(atoms.stored(), name, 0, value), 3, bound)
+        TreeAtoms.restored(altered(atoms.stored(), name, 0, value), Widths(3, 3), bound)
 
 
 def test_a_node_with_two_parents_is_refused():
@@ -215,7 +216,7 @@ def test_a_node_with_two_parents_is_refused():
         torch.tensor([5]), torch.zeros(5, dtype=torch.int32), torch.zeros(5).double(), left, torch.zeros(5, 1).double()
     )
     with pytest.raises(ValueError, match="child of exactly one node"):
-        TreeArrays.restored(tree.stored(), 1, 1, torch.float64)
+        TreeArrays.restored(tree.stored(), Widths(1, 1), 1, torch.float64)
 
 
 def test_a_row_cannot_fall_into_another_tree():
@@ -228,10 +229,10 @@ def test_a_row_cannot_fall_into_another_tree():
         torch.zeros(6, 1).double(),
     )
     parts = two.stored()
-    TreeArrays.restored(parts, 1, 1, torch.float64)
+    TreeArrays.restored(parts, Widths(1, 1), 1, torch.float64)
     for place in (2, 4):
         with pytest.raises(ValueError, match="in its own tree"):
-            TreeArrays.restored(altered(parts, "left", 0, place), 1, 1, torch.float64)
+            TreeArrays.restored(altered(parts, "left", 0, place), Widths(1, 1), 1, torch.float64)
 
 
 @pytest.mark.parametrize(
@@ -250,13 +251,13 @@ def test_forests_that_are_none_are_refused(k, link, value, message):
     grove.value.abs_()
     atoms = ForestAtoms(grove, torch.zeros(k, dtype=torch.float64), bound, 3, link)
     if k == 1 or link != "logit":
-        assert len(ForestAtoms.restored(atoms.stored(), 3, bound)) == 2
+        assert len(ForestAtoms.restored(atoms.stored(), Widths(3, 3), bound)) == 2
     with pytest.raises(ValueError, match=message):
-        ForestAtoms.restored(altered(atoms.stored(), "grove.value", 0, value), 3, bound)
+        ForestAtoms.restored(altered(atoms.stored(), "grove.value", 0, value), Widths(3, 3), bound)
     with pytest.raises(ValueError, match="exceed the bound of the ensemble"):
-        ForestAtoms.restored(ForestAtoms(grove, atoms.offset, 2 * bound, 3, "identity").stored(), 3, bound)
+        ForestAtoms.restored(ForestAtoms(grove, atoms.offset, 2 * bound, 3, "identity").stored(), Widths(3, 3), bound)
     with pytest.raises(ValueError, match="divided into forests of 4"):
-        ForestAtoms.restored(ForestAtoms(grove, atoms.offset, bound, 4, "identity").stored(), 3, bound)
+        ForestAtoms.restored(ForestAtoms(grove, atoms.offset, bound, 4, "identity").stored(), Widths(3, 3), bound)
 
 
 # Weights.

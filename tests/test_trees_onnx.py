@@ -15,6 +15,7 @@ from gce.io.onnx import trees
 from gce.io.onnx.ensemble import raw_scores
 from gce.io.onnx.graph import Graph
 from helpers import random_trees
+from mixed_tables import plain_rows
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -88,7 +89,7 @@ def test_so_it_does_for_tables_and_edited_models():
 
 def graph_of(ensemble, inputs):
     graph, k = Graph(), len(ensemble.offset)
-    graph.output("raw", raw_scores(graph, ensemble, graph.input("X", np.float64, inputs), inputs), np.float64, k)
+    graph.output("raw", raw_scores(graph, ensemble, plain_rows(graph, inputs)), np.float64, k)
     run = runtime.InferenceSession(graph.model("0", {})).run
     return lambda rows: run(None, {"X": rows})[0]
 
@@ -178,7 +179,7 @@ def test_trees_without_weight_stay_out():
     ensemble.weights[:] = 0
     ensemble.weights[2] = 1.0
     graph = Graph()
-    graph.output("raw", raw_scores(graph, ensemble, graph.input("X", np.float64, 4), 4), np.float64, 1)
+    graph.output("raw", raw_scores(graph, ensemble, plain_rows(graph, 4)), np.float64, 1)
     (node,) = tree_nodes(graph.model("0", {}))
     assert set(attribute(node, "nodes_treeids")) == {0}
 

@@ -34,6 +34,7 @@ from gce.bases.objectives import Joint, Linear, Quadratic
 from gce.frank_wolfe.algorithms import ALGORITHMS
 from gce.io.rounds import restore_rounds, store_rounds
 from gce.losses.risk import Risk
+from gce.preprocessing.mixed import Widths
 from helpers import LOSSES, outputs_of, targets
 
 TREE, STUMP, NET = (
@@ -183,8 +184,9 @@ def test_members_with_atoms_of_different_kinds(table, tmp_path):
     assert seen in ([{0}, {1}], [{1}, {0}])
     # files, resumption and stages see the same rounds
     rows = model.encode_rows(X)
-    again = restore_rounds(store_rounds(model.result_.families[0].rounds, 4), 4, 1, 3, model.result_.families[0].bound)
-    for old, new in zip(model.result_.families[0].rounds, again, strict=True):
+    (family,) = model.result_.families
+    again = restore_rounds(store_rounds(family.rounds, 4), 4, 1, Widths(3, 3), family.bound)
+    for old, new in zip(family.rounds, again, strict=True):
         torch.testing.assert_close(new.atoms(rows), old.atoms(rows), rtol=1e-12, atol=0)
     *_, last = model.staged_predict(X)
     np.testing.assert_allclose(last, model.predict(X), rtol=1e-12)
@@ -252,14 +254,14 @@ def test_files_with_atoms_elsewhere_are_refused(change, message):
         base.minimize(objective, X, rng=streams(3), context=FitContext()).atoms for base in (NET, Neuron(max_epochs=2))
     ]
     whole = MixedAtoms(some, torch.tensor([0, 1, 0]), torch.tensor([0, 1, 2])).stored()
-    again = MixedAtoms.restored(Parts(whole.meta, whole.tensors), 3, bound)
+    again = MixedAtoms.restored(Parts(whole.meta, whole.tensors), Widths(3, 3), bound)
     torch.testing.assert_close(again(X)[1], some[1](X)[1])
     with pytest.raises(ValueError, match=message):
-        MixedAtoms.restored(Parts(whole.meta, {**whole.tensors, **change}), 3, bound)
+        MixedAtoms.restored(Parts(whole.meta, {**whole.tensors, **change}), Widths(3, 3), bound)
     nested = Parts(dict(whole.meta), dict(whole.tensors))
     nested.meta["parts"] = {"kinds": ["assorted"], "0": whole.meta}
     with pytest.raises(ValueError, match="must not contain mixed atoms"):
-        MixedAtoms.restored(nested, 3, bound)
+        MixedAtoms.restored(nested, Widths(3, 3), bound)
 
 
 def test_one_foreign_model_makes_the_union_foreign(table, tmp_path):

@@ -20,7 +20,8 @@ import speed
 import tree_kernels
 from data_sets import made_up
 
-from gce.bases.trees.grower import Constraints, GrownTrees, Sampling, Scratch
+from gce.bases.trees.grower import GrownTrees, Scratch
+from gce.bases.trees.tree_data import Constraints, Sampling
 
 FIGURES = dict.fromkeys(serving.FIGURES, 2.0)
 

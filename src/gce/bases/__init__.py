@@ -1,10 +1,11 @@
 """Bounded classes of models with one verb, ``minimize``."""
 
-from gce.bases.base import Atoms, Basis, Proposal, Zero
+from gce.bases.base import Atoms, Basis, Zero
 from gce.bases.context import FitContext
 from gce.bases.neural.basis import Neural, Neuron
 from gce.bases.neural.network import Networks
 from gce.bases.pool import Pool
+from gce.bases.proposal import Proposal
 from gce.bases.regressor import RegressorBasis
 from gce.bases.trees.forest import Forest, ForestAtoms
 from gce.bases.trees.sign_tree import SignTree

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -17,15 +16,17 @@ from gce._utils.random import RoundStreams
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Objective
 from gce.losses import Loss
+from gce.preprocessing.mixed import Rows, SeesRows, Widths
 from gce.preprocessing.sparse import Inputs
 
 if TYPE_CHECKING:
     from gce.bases.boosted import Booster
+    from gce.bases.proposal import Proposal
 
 _ROWS_MIXED_AT_ONCE = 1024
 
 
-class Atoms(nn.Module):
+class Atoms(nn.Module, SeesRows):
     """``A`` frozen models evaluated together: ``X`` of shape ``(n, d)`` to outputs ``(A, n, k)``.
 
     During a fit the leading dimension holds one atom per member; in an ensemble it holds all its atoms. A subclass
@@ -74,7 +75,7 @@ class Atoms(nn.Module):
         raise NotImplementedError
 
     @classmethod
-    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> Self:
+    def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> Self:
         """Read atoms from a file.
 
         A class that defines it has an entry in :mod:`gce.bases.registry`.
@@ -83,8 +84,8 @@ class Atoms(nn.Module):
         ----------
         parts : Parts
             The content of the file.
-        inputs : int
-            Number of columns.
+        widths : Widths
+            Numbers of inputs and columns.
         bound : Tensor of shape (k,)
             The ensemble's.
 
@@ -204,11 +205,15 @@ class Zero(Atoms):
         return Parts({"count": self.count})
 
     @classmethod
-    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> Zero:
+    def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> Zero:
         return Zero(parts.integer("count", 1), len(bound))
 
     def __len__(self) -> int:
         return self.count
+
+    def seen(self, X: Rows) -> Inputs:
+        # whatever they are, only their number counts
+        return cast(Inputs, X)
 
     def forward(self, X: Inputs) -> Tensor:
         return X.new_zeros(self.count, len(X), self.outputs)
@@ -224,42 +229,7 @@ class Zero(Atoms):
         return Zero(sum(map(len, parts)), parts[0].outputs)
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """What an oracle call returns: one atom per member, and what is already known of them.
-
-    Parameters
-    ----------
-    atoms : Atoms
-        ``M`` of them.
-    outputs : Tensor of shape (M, N, k), optional
-        Their outputs on all rows that the oracle was given. None: evaluate the atoms.
-    step_length : Tensor of shape (M,), optional
-        The steps toward each atom that minimise the quadratic model it was fitted to. None: unknown.
-
-    Examples
-    --------
-    >>> import torch
-    >>> proposal = Proposal(Zero(count=2, outputs=1))
-    >>> proposal.evaluate(torch.ones(3, 4)).shape
-    torch.Size([2, 3, 1])
-    """
-
-    atoms: Atoms
-    outputs: Tensor | None = None
-    step_length: Tensor | None = None
-
-    def evaluate(self, X: Inputs) -> Tensor:
-        """Outputs ``(M, N, k)`` on the rows ``X`` that the oracle was given.
-
-        Parameters
-        ----------
-        X : Tensor or SparseRows of shape (N, d)
-        """
-        return self.atoms(X) if self.outputs is None else self.outputs
-
-
-class Basis(BaseEstimator):
+class Basis(BaseEstimator, SeesRows):
     """A class of models whose outputs stay in ``[-bound, bound]``, with an oracle: ``minimize``.
 
     A basis holds parameters only. What is computed once per fit goes into the :class:`FitContext`.

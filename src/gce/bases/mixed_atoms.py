@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, cast
 
 import torch
 from torch import Tensor, nn
 
 from gce._utils.codecs import Parts
 from gce.bases.base import Atoms
+from gce.preprocessing.mixed import Rows, Widths
 from gce.preprocessing.sparse import Inputs
 
 
@@ -51,7 +52,7 @@ class MixedAtoms(Atoms):
         return parts
 
     @classmethod
-    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> MixedAtoms:
+    def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> MixedAtoms:
         from gce.bases import registry
 
         kind = parts.tensor("kind", None, dtype=torch.int64)
@@ -60,7 +61,7 @@ class MixedAtoms(Atoms):
         # parts of parts would be read without end
         if "assorted" in some.words("kinds"):
             raise ValueError("mixed atoms must not contain mixed atoms")
-        own = registry.restore(some, inputs, bound)
+        own = registry.restore(some, widths, bound)
         sizes = torch.tensor([len(part) for part in own])
         if kind.min() < 0 or kind.max() >= len(own) or place.min() < 0 or (place >= sizes[kind]).any():
             raise ValueError("indices of mixed atoms are out of range")
@@ -69,10 +70,14 @@ class MixedAtoms(Atoms):
     def __len__(self) -> int:
         return len(self.kind)
 
+    def seen(self, X: Rows) -> Inputs:
+        # each part sees them as it does
+        return cast(Inputs, X)
+
     def forward(self, X: Inputs) -> Tensor:
         # one by one, so that rounding does not depend on neighbours: those of a resumed fit differ
         apart = [self.at(position) for position in range(len(self))]
-        return torch.cat([part.select(torch.tensor([place]))(X).double() for part, place in apart])
+        return torch.cat([part.select(torch.tensor([place]))(part.seen(X)).double() for part, place in apart])
 
     def at(self, position: int) -> tuple[Atoms, int]:
         part = self.parts[int(self.kind[position])]

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from gce._utils.params import NONE, Rule, Rules, check_parameters, short_repr
 from gce._utils.random import RoundStreams
-from gce.bases.base import Atoms, Basis, Proposal
+from gce.bases.base import Atoms, Basis
 from gce.bases.context import FitContext
 from gce.bases.objectives import Objective
+from gce.bases.proposal import Proposal
 from gce.preprocessing.sparse import Inputs
 
 Function = Callable[[np.ndarray], ArrayLike]

@@ -13,6 +13,7 @@ from gce.bases.mixed_atoms import MixedAtoms
 from gce.bases.neural.network import Networks
 from gce.bases.trees.forest import ForestAtoms
 from gce.bases.trees.tree import TreeAtoms
+from gce.preprocessing.mixed import Widths
 
 #: Classes of atoms by their names in files.
 KINDS: dict[str, type[Atoms]] = {
@@ -48,11 +49,11 @@ def store(atoms: Sequence[Atoms]) -> Parts:
     return parts
 
 
-def restore(parts: Parts, inputs: int, bound: Tensor) -> list[Atoms]:
-    """Read atoms for a number of inputs, within a bound ``(k,)``; a ValueError where the content is no such atoms."""
+def restore(parts: Parts, widths: Widths, bound: Tensor) -> list[Atoms]:
+    """Read atoms for rows of some widths, within a bound ``(k,)``; a ValueError where the content is no such atoms."""
     kinds = parts.words("kinds")
     if len(kinds) > _MOST_STACKS:
         raise ValueError(f"{len(kinds)} stacks of atoms are more than {_MOST_STACKS}")
     if unknown := set(kinds) - KINDS.keys():
         raise ValueError(f"{sorted(unknown)[0]!r} is not a known kind of atoms")
-    return [KINDS[kind].restored(parts.within(str(i)), inputs, bound) for i, kind in enumerate(kinds)]
+    return [KINDS[kind].restored(parts.within(str(i)), widths, bound) for i, kind in enumerate(kinds)]

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from gce._utils.params import Rules, among, check_parameters, short_repr
 from gce._utils.random import RoundStreams
-from gce.bases.base import Atoms, Basis, Proposal
+from gce.bases.base import Atoms, Basis
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Model, Objective
+from gce.bases.proposal import Proposal
 from gce.preprocessing.sparse import Inputs
 
 Array = NDArray[np.float64]

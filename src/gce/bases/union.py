@@ -13,10 +13,11 @@ from torch import Tensor
 
 from gce._utils.params import Rules, among, check_parameters, short_repr
 from gce._utils.random import RoundStreams
-from gce.bases.base import Atoms, Basis, Proposal
+from gce.bases.base import Atoms, Basis
 from gce.bases.context import FitContext
 from gce.bases.mixed_atoms import MixedAtoms
 from gce.bases.objectives import Model, Objective
+from gce.bases.proposal import Proposal
 from gce.bases.regressor import best_step
 from gce.preprocessing.sparse import Inputs
 
@@ -92,6 +93,11 @@ class Union(Basis):
         self._check()
         return max((base.dtype(rows) for base in self.bases), key=lambda dtype: dtype.itemsize)
 
+    @property
+    def splits_columns(self) -> bool:
+        self._check()
+        return any(base.splits_columns for base in self.bases)
+
     def monotone(self, signs: Tensor) -> Union:
         self._check()
         return Union([base.monotone(signs) for base in self.bases], self.choose)
@@ -107,7 +113,7 @@ class Union(Basis):
         for base in self.bases:
             dtype = base.dtype(n)
             # the same object in every round: what is cached for it is found again
-            rows = context.cached((X,), ("cast", dtype), partial(_cast, X, dtype))
+            rows = context.cached((X,), ("cast", dtype, base.splits_columns), partial(_cast, base.seen(X), dtype))
             proposals.append(base.minimize(objective, rows, rng=_copied(rng), context=context))
             outs.append(proposals[-1].evaluate(rows).double())
         values = torch.stack([self._values(objective, model, out[:, :n]) for out in outs])
@@ -117,7 +123,7 @@ class Union(Basis):
         if model.free:
             own = [_step_length(some, model, out[:, :n]) for some, out in zip(proposals, outs, strict=True)]
             step_length = torch.stack(own)[best, member]
-        return Proposal(atoms, atoms(X), step_length)
+        return Proposal(atoms, atoms(atoms.seen(X)), step_length)
 
     def _values(self, objective: Objective, model: Model, outs: Tensor) -> Tensor:
         """The criterion for each member's proposal, ``(M,)`` for outputs ``(M, n, k)``: lower is better."""

@@ -34,7 +34,8 @@ from gce.estimators._validation import read_table
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.losses import Loss
 from gce.preprocessing import Frame, Table
-from gce.preprocessing.sparse import Inputs, Matrix
+from gce.preprocessing.mixed import Rows
+from gce.preprocessing.sparse import Matrix
 from gce.training.result import FitResult
 from gce.training.scores import encode_rows, raw_scores
 from gce.training.sklearn_callbacks import CALLBACK_SUPPORT
@@ -165,8 +166,8 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
         """Rows with categories as codes, before columns are scaled."""
         return self.result_.table.encode(self.read_rows(X))
 
-    def encode_rows(self, X: Any) -> Inputs:
-        """Rows ``(n, d')`` as atoms see them: columns scaled, categories and missing values as indicators."""
+    def encode_rows(self, X: Any) -> Rows:
+        """Rows ``(n, d')`` as atoms see them: columns scaled, categories and missing values as indicators or codes."""
         return encode_rows(self.result_, self.code_rows(X))
 
     def _with(self, result: FitResult) -> Self:

@@ -31,7 +31,7 @@ from gce.preprocessing import (
 )
 from gce.preprocessing.encoder import Encoder
 from gce.preprocessing.sample_weights import check_sample_weight, normalize_equal, rescale_weights
-from gce.preprocessing.sparse import Matrix, SparseRows, densify_small, stack_rows, take, to_device
+from gce.preprocessing.sparse import Matrix, SparseRows, densify_small, stack_rows, take
 from gce.preprocessing.splits import (
     Members,
     TrainingRows,
@@ -237,8 +237,8 @@ def build_problem(
         bound,
         members.count,
     )
-    inputs = densify_small(to_device(table.transform(take(X, order)), where))
-    return Problem(loss, inputs, *(torch.from_numpy(array).to(where) for array in arrays))
+    rows = densify_small(table.rows(take(X, order), where))
+    return Problem(loss, rows, *(torch.from_numpy(array).to(where) for array in arrays))
 
 
 def monotonic_signs(model: Any, table: Table, target: Target) -> tuple[int, ...] | None:

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from gce._utils import parallel, reductions
 from gce._utils.memory import CACHE_BYTES
-from gce.bases.base import Atoms, Proposal, Zero
+from gce.bases.base import Atoms, Zero
+from gce.bases.proposal import Proposal
 from gce.frank_wolfe.slot import ActiveSetState, Slot
 from gce.frank_wolfe.step import Direction
 from gce.preprocessing.sparse import Inputs

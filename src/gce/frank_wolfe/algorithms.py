@@ -15,10 +15,11 @@ from torch import Tensor
 
 from gce._utils.params import Rules, at_least, check_parameters, within
 from gce._utils.random import Streams
-from gce.bases.base import Basis, Proposal
+from gce.bases.base import Basis
 from gce.bases.boosted import Booster, BoostingState
 from gce.bases.context import FitContext
 from gce.bases.objectives import Joint, Objective, Quadratic
+from gce.bases.proposal import Proposal
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.frank_wolfe.step import Direction, HeldOut, Step

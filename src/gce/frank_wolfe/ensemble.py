@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gce.bases.base import Atoms, Zero
-from gce.preprocessing.sparse import Inputs
+from gce.preprocessing.mixed import Rows
 
 #: Below this a factor is summed from weights: ``1 - z`` would lose its digits.
 _SMALL = 1e-3
@@ -79,25 +79,26 @@ class ConvexEnsemble(nn.Module):
                 parts.append(part.select(chosen))
         return ConvexEnsemble(parts, self.members * self.weights[own], self.origin[own], self.offset, self.bound)
 
-    def outputs(self, X: Inputs) -> Tensor:
+    def outputs(self, X: Rows) -> Tensor:
         """Outputs of every atom, ``(A, n, k)``, in float64.
 
         Parameters
         ----------
-        X : Tensor or SparseRows of shape (n, d)
-            Rows as atoms see them.
+        X : Tensor, SparseRows or MixedRows of shape (n, d)
+            Rows of a table.
         """
-        return torch.cat([part(X).double() for part in self.parts])
+        parts = [part for part in self.parts if isinstance(part, Atoms)]
+        return torch.cat([part(part.seen(X)).double() for part in parts])
 
-    def forward(self, X: Inputs) -> Tensor:
+    def forward(self, X: Rows) -> Tensor:
         """Raw scores, ``(n, k)``, in float64.
 
         Parameters
         ----------
-        X : Tensor or SparseRows of shape (n, d)
-            Rows as atoms see them.
+        X : Tensor, SparseRows or MixedRows of shape (n, d)
+            Rows of a table.
         """
-        outs = [part.mix(X, weights) for part, weights in self._weighted_parts()]
+        outs = [part.mix(part.seen(X), weights) for part, weights in self._weighted_parts()]
         if self.offset.device.type == "cpu" and not any(out.requires_grad for out in outs):
             # not by torch: its threads wait for more to do at full speed, on the cores that kernels need
             total = np.tile(self.offset.numpy(), (len(X), 1))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gce.bases.base import Atoms
-from gce.preprocessing.sparse import Inputs
+from gce.preprocessing.mixed import Rows
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Slot:
     position: Tensor
     step_length: Tensor | None = None
 
-    def outputs(self, X: Inputs, known: Tensor | None = None) -> Tensor:
+    def outputs(self, X: Rows, known: Tensor | None = None) -> Tensor:
         """Each member's outputs ``(M, N, k)``, 0 for members without an atom here.
 
         ``known`` are outputs of the atoms on these rows, ``(A, N, k)``; None: the atoms are evaluated.
         """
-        out = self.atoms(X) if known is None else known
+        out = self.atoms(self.atoms.seen(X)) if known is None else known
         if torch.equal(self.position, torch.arange(len(out), device=out.device)):
             return out
         return torch.where((self.position >= 0)[:, None, None], out[self.position], 0.0)

@@ -35,6 +35,7 @@ from gce.io.container import ModelFileError
 from gce.io.fingerprints import fingerprint
 from gce.io.migration import upgrade
 from gce.io.rounds import Sequel, restore_rounds, store_rounds
+from gce.preprocessing.mixed import Widths
 from gce.training.data import FitData
 from gce.training.family_fit import FamilyFit, Keep, ResumeState
 from gce.training.plan import FamilyPlan, FitPlan
@@ -90,7 +91,7 @@ class Checkpoint:
         # a family may have a name that no file can have
         name = f"{number + 1}-{re.sub('[^A-Za-z0-9_]', '', family.name)}-" if several else ""
         X = data.problem.X
-        series = Series(self, name, (len(X), X.shape[1]), family.problem.bound.cpu())
+        series = Series(self, name, len(X), data.table.widths, family.problem.bound.cpu())
         state = series.replay(fit)
         for record in fit.rounds:
             if record.atoms is not None:
@@ -179,16 +180,18 @@ class Series:
         Claimed.
     name : str
         What its files' names begin with.
-    shape : (int, int)
-        Rows of the fit, those held out among them, and what an atom sees of a row.
+    rows : int
+        Rows of the fit, those held out among them.
+    widths : Widths
+        What an atom may see of a row.
     bound : Tensor of shape (k,)
         The hull that rounds are run in.
     """
 
-    def __init__(self, checkpoint: Checkpoint, name: str, shape: tuple[int, int], bound: Tensor) -> None:
+    def __init__(self, checkpoint: Checkpoint, name: str, rows: int, widths: Widths, bound: Tensor) -> None:
         self._checkpoint, self._folder, self._name = checkpoint, checkpoint.folder, name
         self._mark = checkpoint.name + name
-        self._rows, self._inputs = shape
+        self._rows, self._widths = rows, widths
         self._bound = bound
 
     def _path(self, kind: str, t: int) -> Path:
@@ -208,7 +211,7 @@ class Series:
                 parts = self._read("round", t)
                 # limits may have changed, and room with them
                 own = parts.finite("bound", len(hull)) if "bound" in parts.tensors else self._bound
-                (record,) = restore_rounds(parts, self._checkpoint.members, sequel.slots, self._inputs, own)
+                (record,) = restore_rounds(parts, self._checkpoint.members, sequel.slots, self._widths, own)
                 sequel.check(record)
                 fit.replay([record])
                 state, hull = _active_set_state(parts.within("standing"), record), torch.maximum(hull, own)

@@ -16,6 +16,7 @@ from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.io.histories import restore_histories, store_histories
 from gce.io.paths import MOST_READ, MOST_WRITTEN, SizeBudget
 from gce.io.rounds import COLUMNS, ROUNDING, Sequel, in_file, restore_rounds, store_rounds
+from gce.preprocessing.mixed import Widths
 from gce.training.family_fit import FamilyFit
 from gce.training.family_weights import closing_entry
 from gce.training.result import FitResult
@@ -114,27 +115,27 @@ def restore_summary(parts: Parts) -> StoredFamilies:
     return StoredFamilies(families, tuple(shares.tolist()), _closing(parts, families) if len(families) > 1 else None)
 
 
-def restore_family(parts: Parts, inputs: int, bound: Tensor) -> StoredFamilies:
+def restore_family(parts: Parts, widths: Widths, bound: Tensor) -> StoredFamilies:
     """The only family of a file of format 1 or 2.
 
     Parameters
     ----------
     parts : Parts
-    inputs : int
-        Number of encoded columns.
+    widths : Widths
+        Numbers of inputs and columns.
     bound : Tensor of shape (k,)
         The ensemble's, which is also the family's own in files of format 1.
     """
-    return StoredFamilies((_restore_family("family", parts, inputs, bound, None),), (1.0,), None)
+    return StoredFamilies((_restore_family("family", parts, widths, bound, None),), (1.0,), None)
 
 
-def restore_families(parts: Parts, inputs: int, bound: Tensor) -> StoredFamilies:
+def restore_families(parts: Parts, widths: Widths, bound: Tensor) -> StoredFamilies:
     """Families of a file, one or several."""
     names = _names(parts)
     own = [parts.within(str(i)) for i in range(len(names))]
     room = SizeBudget(MOST_READ)
     begun = [
-        _restore_family(n, p, inputs, bound, room) if "course" in p.meta else None
+        _restore_family(n, p, widths, bound, room) if "course" in p.meta else None
         for n, p in zip(names, own, strict=True)
     ]
     members = {family.members for family in begun if family is not None}
@@ -188,7 +189,7 @@ def _closing(parts: Parts, families: tuple[FamilyRecord, ...] | tuple[FamilySumm
     return closing_entry(families, columns, parts.number("seconds", 0))
 
 
-def _restore_family(name: str, parts: Parts, inputs: int, bound: Tensor, room: SizeBudget | None) -> FamilyRecord:
+def _restore_family(name: str, parts: Parts, widths: Widths, bound: Tensor, room: SizeBudget | None) -> FamilyRecord:
     """A family as it was after its last round; its limits are set by whoever continues it."""
     members, stored = parts.integer("members", 1), parts.within("course")
     # before anything of that length is made, a tensor of it is asked for
@@ -196,7 +197,7 @@ def _restore_family(name: str, parts: Parts, inputs: int, bound: Tensor, room: S
     own = parts.tensor("bound", len(bound)) if "roomy" in parts.meta else bound
     if not (own > 0).all():
         raise ValueError("a bound must be positive")
-    rounds = restore_rounds(stored, members, 1, inputs, own, room)
+    rounds = restore_rounds(stored, members, 1, widths, own, room)
     sequel = Sequel(members, len(bound))
     for record in rounds:
         sequel.check(record)
@@ -224,12 +225,14 @@ def store_ensemble(ensemble: ConvexEnsemble) -> Parts:
     return parts
 
 
-def restore_ensemble(parts: Parts, inputs: int, offset: Tensor, bound: Tensor, joint: bool = False) -> ConvexEnsemble:
+def restore_ensemble(
+    parts: Parts, widths: Widths, offset: Tensor, bound: Tensor, joint: bool = False
+) -> ConvexEnsemble:
     """An ensemble; weights off the simplex and atoms that are not as many as the weights are refused.
 
     Where weights are ``joint``, whole members may be without any.
     """
-    atoms = registry.restore(parts.within("atoms"), inputs, bound)
+    atoms = registry.restore(parts.within("atoms"), widths, bound)
     count = sum(map(len, atoms))
     given = parts.tensors.get("weights", torch.empty(0))
     weights = parts.finite("weights", count, *([len(bound)] if given.ndim == 2 else []))

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from gce.io import container, values
+from gce.preprocessing.mixed import inputs_of
 from gce.preprocessing.sparse import Inputs
 from gce.training.data import FitData
 from gce.training.plan import FitPlan
@@ -41,7 +42,7 @@ def fingerprint(plan: FitPlan, data: FitData) -> dict[str, Any]:
     """
     problem, streams = data.problem, data.streams
     tensors = {
-        "X": problem.X,
+        "X": inputs_of(problem.X),
         "y": problem.y,
         "training weights": problem.train,
         "held-out rows": problem.held_out,

@@ -25,6 +25,7 @@ from gce.bases.registry import first_unstorable
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.io import attributes, container, families, values
 from gce.io.migration import upgrade
+from gce.preprocessing.mixed import Widths
 from gce.training.calibration import Calibration
 from gce.training.family_weights import mix_families
 from gce.training.result import FitResult
@@ -169,13 +170,13 @@ def restored(parts: Parts, kinds: Kinds, device: torch.device) -> Any:
 
 
 def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], device: torch.device) -> FitResult:
-    inputs, (offset, bound) = fitted["table_"].width, map(torch.from_numpy, (fitted["offset_"], fitted["bound_"]))
+    widths, (offset, bound) = fitted["table_"].widths, map(torch.from_numpy, (fitted["offset_"], fitted["bound_"]))
     edited = "gap_" in fitted
     stored = families.StoredFamilies((), (), None)
     if kind.unit == "round" and not edited and "summary" in parts.meta:
         stored = families.restore_summary(parts.within("summary"))
     if kind.unit == "round" and not edited and not stored.families:
-        stored = _families(parts, inputs, bound)
+        stored = _families(parts, widths, bound)
         own = cast(tuple[FamilyRecord, ...], stored.families)
         for atoms in [atoms for family in own for atoms in family.atoms]:
             atoms.to(device)
@@ -184,7 +185,7 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
             raise ValueError("the ensemble's bound is another one than that of its atoms and weights")
     else:
         joint = fitted.get("_joint", False)
-        ensemble = families.restore_ensemble(parts.within("ensemble"), inputs, offset, bound, joint).to(device)
+        ensemble = families.restore_ensemble(parts.within("ensemble"), widths, offset, bound, joint).to(device)
     records: tuple[Any, ...] = stored.families
     if any(family.members != ensemble.members for family in records):
         raise ValueError("the ensemble has other members than its families")
@@ -213,12 +214,12 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
     )
 
 
-def _families(parts: Parts, inputs: int, bound: Tensor) -> families.StoredFamilies:
+def _families(parts: Parts, widths: Widths, bound: Tensor) -> families.StoredFamilies:
     """The families of a file of any format."""
     for name in ("families", "mixed"):
         if name in parts.meta:
-            return families.restore_families(parts.within(name), inputs, bound)
-    return families.restore_family(parts.within("fit"), inputs, bound)
+            return families.restore_families(parts.within(name), widths, bound)
+    return families.restore_family(parts.within("fit"), widths, bound)
 
 
 def _mixed(records: tuple[FamilyRecord, ...], stored: families.StoredFamilies, offset: Tensor) -> ConvexEnsemble:

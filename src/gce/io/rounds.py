@@ -15,6 +15,7 @@ from gce.bases import registry
 from gce.bases.base import Atoms
 from gce.io import paths
 from gce.io.paths import MOST_READ, MOST_WRITTEN, SizeBudget
+from gce.preprocessing.mixed import Widths
 from gce.training.rounds import Round
 
 #: Columns of the history, by their names in files.
@@ -72,7 +73,7 @@ def store_rounds(rounds: Sequence[Round], members: int, room: SizeBudget | None 
 
 
 def restore_rounds(
-    parts: Parts, members: int, known: int, inputs: int, bound: Tensor, room: SizeBudget | None = None
+    parts: Parts, members: int, known: int, widths: Widths, bound: Tensor, room: SizeBudget | None = None
 ) -> list[Round]:
     """Rounds from a file that follow ``known`` slots, that of the zero function included.
 
@@ -85,7 +86,7 @@ def restore_rounds(
     calls = parts.tensor("calls", count, members, dtype=torch.int64).numpy()
     place = parts.tensor("place", count, members, dtype=torch.int64).numpy()
     last_gap = parts.tensor("promise", count, members).numpy()
-    atoms = _unstacked(parts, count, members, inputs, bound)
+    atoms = _unstacked(parts, count, members, widths, bound)
     slots = known + torch.tensor([added is not None for added in atoms]).cumsum(0)
     everyone = [own.nonzero().flatten().tolist() for own in running]
     path = paths.restore(parts, everyone, slots.tolist(), room or SizeBudget(MOST_READ))
@@ -168,8 +169,8 @@ def _stacked(rounds: Sequence[Round]) -> tuple[Tensor, list[Atoms]]:
     return torch.tensor(added), [type(stack[0]).cat(stack) for _, stack in stacks.values()]
 
 
-def _unstacked(parts: Parts, rounds: int, members: int, inputs: int, bound: Tensor) -> list[Atoms | None]:
-    stacks = registry.restore(parts.within("atoms"), inputs, bound)
+def _unstacked(parts: Parts, rounds: int, members: int, widths: Widths, bound: Tensor) -> list[Atoms | None]:
+    stacks = registry.restore(parts.within("atoms"), widths, bound)
     used = [0] * len(stacks)
     atoms: list[Atoms | None] = []
     for number, count in parts.tensor("added", rounds, 2, dtype=torch.int64).tolist():

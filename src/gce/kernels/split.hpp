@@ -86,6 +86,13 @@ inline double bounded_gain(const Sum &left, const Sum &right, double whole, doub
     return reduction_at(left, l2, values.left) + reduction_at(right, l2, values.right) - whole;
 }
 
+// Gain of a split; bounds count where a column is constrained.
+inline double split_gain(const Sum &left, const Sum &right, double whole, double l2, const Interval &bounds, i64 sign,
+                         bool bounded) {
+    return bounded ? bounded_gain(left, right, whole, l2, bounds, sign)
+                   : reduction(left, l2) + reduction(right, l2) - whole;
+}
+
 // The bounds of the two children of a node: along a monotone column neither may pass the middle of their values.
 inline void bound_children(const Sum &left, const Sum &right, double l2, const Interval &own, i64 sign, Interval &one,
                            Interval &two) {

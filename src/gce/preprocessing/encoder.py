@@ -111,6 +111,40 @@ class Encoder:
             return scaled
         return np.concatenate([scaled, self._indicators(X)], axis=1)
 
+    def scale_columns(self, X: Matrix) -> Array:
+        """Encoded rows ``(n, d)`` with numbers scaled as networks see them, but missing ones still NaN.
+
+        Parameters
+        ----------
+        X : array or SparseRows of shape (n, d)
+            Encoded rows.
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
+        columns = X.toarray() if isinstance(X, SparseRows) else X.copy()
+        numbers = np.ascontiguousarray(columns[:, self.numbers])
+        scaled = self.scaling.transform(numbers)
+        scaled[np.isnan(numbers)] = np.nan
+        columns[:, self.numbers] = scaled
+        return columns
+
+    def inputs_of(self, columns: Array) -> Array:
+        """Inputs ``(n, width)`` of columns ``(n, d)`` from :meth:`scale_columns`, as :meth:`transform` gives them.
+
+        Parameters
+        ----------
+        columns : array of shape (n, d)
+            Columns whose numbers are scaled.
+
+        Returns
+        -------
+        array of shape (n, width)
+        """
+        # a missing number is imputed by the centre, which is scaled to 0
+        return np.concatenate([np.nan_to_num(columns[:, self.numbers], nan=0.0), self._indicators(columns)], axis=1)
+
     def _indicators(self, X: Array) -> Array:
         out = np.empty((len(X), len(self.flagged)))
         for j, (first, last) in self._indicator_slices.items():

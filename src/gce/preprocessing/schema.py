@@ -19,7 +19,7 @@ Category = str | int | float | bool
 #: Code of a category that is rare in the training rows, or does not occur in them.
 OTHER = -1
 #: Categories of a column that get a code, and the least share of the rows that each of them must have.
-MAX_CATEGORIES, MIN_CATEGORY_SHARE = 256, 1 / 1000
+MAX_CATEGORIES, MIN_CATEGORY_SHARE = 254, 1 / 1000
 #: Share of rows without a code above which a column has a warning.
 MAX_OTHER_SHARE = 0.25
 
@@ -292,8 +292,9 @@ def _category(name: str, column: Array | Values, share: Array) -> Column:
     for value, part in zip(column.tolist(), share.tolist(), strict=True):
         if value is not None and value == value:
             total[value] = total.get(value, 0.0) + part
-    frequent = sorted(total, key=lambda value: (-round(total[value], 12), value))[:MAX_CATEGORIES]
-    categories = tuple(sorted(value for value in frequent if total[value] >= MIN_CATEGORY_SHARE * (1 - 1e-9)))
+    # first those that have enough rows, of which there are few, however many categories there are
+    enough = [value for value, part in total.items() if part >= MIN_CATEGORY_SHARE * (1 - 1e-9)]
+    categories = tuple(sorted(sorted(enough, key=lambda value: (-round(total[value], 12), value))[:MAX_CATEGORIES]))
     encoded = set(categories)
     others = sum(part for value, part in total.items() if value not in encoded)
     return Column(name, "category", categories, len(total), round(min(float(others), 1.0), 6))

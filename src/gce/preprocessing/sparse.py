@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
 Array = NDArray[np.float64]
+AnyRows = TypeVar("AnyRows")
 
 #: Size up to which sparse rows are made dense for training: compiled loops are then several times faster.
 DENSE_TRAINING_LIMIT = 1 << 19
@@ -163,7 +164,7 @@ def to_device(X: Matrix, device: torch.device) -> Inputs:
     return X
 
 
-def densify_small(X: Inputs) -> Inputs:
+def densify_small(X: AnyRows) -> AnyRows | Tensor:
     """Rows for training: small sparse rows are made dense."""
     if isinstance(X, SparseRows) and len(X) * X.shape[1] <= DENSE_TRAINING_LIMIT:
         return torch.from_numpy(X.toarray())

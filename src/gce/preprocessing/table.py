@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from gce.preprocessing.encoder import Encoder
 from gce.preprocessing.frames import Frame, Kind
 from gce.preprocessing.interactions import Interactions, pack_interactions, read_interactions
+from gce.preprocessing.mixed import MixedRows, Rows, Widths
 from gce.preprocessing.scaling import Standardizer
 from gce.preprocessing.schema import Column, Schema
-from gce.preprocessing.sparse import Matrix, SparseRows
+from gce.preprocessing.sparse import Matrix, SparseRows, to_device
 
 Array = NDArray[np.float64]
 
@@ -86,6 +89,35 @@ class Table:
         array or SparseRows of shape (n, width)
         """
         return self.encoder.transform(X)
+
+    def rows(self, X: Matrix, device: torch.device) -> Rows:
+        """Encoded rows ``(n, d)`` as models see them, on a device.
+
+        A table of numbers that had no missing values in the fit has inputs only, as sparse rows have.
+
+        Parameters
+        ----------
+        X : array or SparseRows of shape (n, d)
+            Encoded rows.
+        device : torch.device
+
+        Returns
+        -------
+        Tensor, SparseRows or MixedRows of shape (n, width)
+        """
+        if len(self.encoder.flagged) == 0:
+            return to_device(self.transform(X), device)
+        columns = torch.from_numpy(self.encoder.scale_columns(X)).to(device)
+        return MixedRows(columns, self.encoder, self._categorical)
+
+    @cached_property
+    def _categorical(self) -> NDArray[np.bool_]:
+        return np.array([column.kind == "category" for column in self.columns])
+
+    @property
+    def widths(self) -> Widths:
+        """Numbers of inputs and of columns."""
+        return Widths(self.width, len(self.columns))
 
     def check_range(self, X: Matrix) -> None:
         """Check that encoded rows ``(n, d)`` have no numbers that overflow in a network with ``clip=None``.

@@ -22,6 +22,8 @@ from gce._utils.random import Streams, draw_seed
 from gce.bases import BASES, Basis, FitContext, Pool
 from gce.bases.objectives import Linear
 from gce.bases.pool import evaluate
+from gce.preprocessing.mixed import MixedRows
+from gce.preprocessing.sparse import Inputs
 from gce.theory.bounds import mcdiarmid
 from gce.theory.checks import positive, probability
 
@@ -86,15 +88,15 @@ class RademacherEstimate:
         )
 
 
-def suprema(basis: Basis, X: Tensor, signs: ArrayLike, *, bound: float, seed: int = 0) -> Array:
+def suprema(basis: Basis, X: Inputs, signs: ArrayLike, *, bound: float, seed: int = 0) -> Array:
     """``sup_g (1/n) sum_i eps_i g(x_i)`` over a basis and the zero function, for each row of signs.
 
     Parameters
     ----------
     basis : Basis
         With one output. If it is exact the supremum is returned, else a lower estimate.
-    X : Tensor of shape (n, d)
-        Encoded rows.
+    X : Tensor, SparseRows or MixedRows of shape (n, d)
+        Encoded rows, as the basis sees them.
     signs : array of shape (draws, n)
     bound : float
         ``B``.
@@ -146,8 +148,8 @@ def rademacher(
     ----------
     basis : {"neural", "neuron"} or Basis
         With one output; the zero function is added to its class, as in every fit.
-    X : array-like or Tensor of shape (n, d), finite
-        Encoded rows: those of an estimator are ``model.table_.transform(X)``.
+    X : array-like, Tensor or MixedRows of shape (n, d), finite
+        Encoded rows: those of an estimator are ``model.encode_rows(X)``, or ``model.table_.transform(X)`` for networks.
     bound : float
         ``B``: outputs of atoms are in ``[-B, B]``.
     draws : int, default=32
@@ -182,9 +184,7 @@ def rademacher(
         raise ValueError(f"the complexity is defined for one output, got {np.size(bound)} bounds")
     width = float(np.asarray(bound).reshape(()))
     positive(bound=width)
-    # a copy, since torch warns about read-only arrays
-    checked = check_array(as_numpy(X), dtype=np.float64, order="C", copy=True, input_name="X")
-    rows = torch.from_numpy(checked).to(X.device if isinstance(X, Tensor) else "cpu")
+    rows = chosen.seen(X if isinstance(X, MixedRows) else _checked(X))
     _check_one_output(chosen, rows)
     seed = draw_seed(random_state)
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (draws, len(rows)))
@@ -204,7 +204,13 @@ def rademacher(
     )
 
 
-def _check_one_output(basis: Basis, X: Tensor) -> None:
+def _checked(X: Any) -> Tensor:
+    # a copy, since torch warns about read-only arrays
+    checked = check_array(as_numpy(X), dtype=np.float64, order="C", copy=True, input_name="X")
+    return torch.from_numpy(checked).to(X.device if isinstance(X, Tensor) else "cpu")
+
+
+def _check_one_output(basis: Basis, X: Inputs) -> None:
     """Raise an error for a pool with several outputs; other bases have one output per bound."""
     if not isinstance(basis, Pool):
         return

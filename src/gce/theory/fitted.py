@@ -16,6 +16,7 @@ from gce.bases import BASES, Basis, Networks
 from gce.bases.base import Zero
 from gce.bases.neural.network import TwoLayer
 from gce.losses import Loss
+from gce.preprocessing.mixed import Rows
 from gce.theory.bounds import exponent
 from gce.training.families import choose_bases
 from gce.training.result import FitResult
@@ -36,7 +37,7 @@ class Fitted(Protocol):
     def result_(self) -> FitResult: ...
     def raw_predict(self, X: Any) -> Tensor: ...
     def code_rows(self, X: Any) -> Array: ...
-    def encode_rows(self, X: Any) -> Tensor: ...
+    def encode_rows(self, X: Any) -> Rows: ...
 
 
 def check_possible(result: FitResult) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch import Tensor
-
 from gce._utils.params import look_up, short_repr
 from gce.bases import BASES, Basis, Forest, Neural, SymmetricTree, Tree
 from gce.bases.neural.basis import FULL_BATCH_ROWS
-from gce.preprocessing.sparse import Inputs
+from gce.preprocessing.mixed import Rows
+from gce.preprocessing.sparse import SparseRows
 from gce.preprocessing.splits import SMALL_ROWS
 
 #: Entries of sparse rows, zeros included, up to which "auto" fits trees: their growers look at every one of them.
@@ -64,9 +63,9 @@ def choose_bases(
     return found
 
 
-def suits_trees(X: Inputs) -> bool:
+def suits_trees(X: Rows) -> bool:
     """Whether "auto" fits trees to rows ``(N, d)``: to all but very large sparse ones."""
-    return isinstance(X, Tensor) or len(X) * X.shape[1] <= SPARSE_FOR_TREES
+    return not isinstance(X, SparseRows) or len(X) * X.shape[1] <= SPARSE_FOR_TREES
 
 
 def _name(given: Any) -> str:

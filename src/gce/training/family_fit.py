@@ -256,7 +256,7 @@ class FamilyFit:
     ) -> ActiveSet:
         """The active set after the last round, for some members."""
         basis = method.basis
-        X = problem.X.to(basis.dtype(problem.train_rows))
+        X = basis.seen(problem.X).to(basis.dtype(problem.train_rows))
         rows, outputs = problem.y.shape
         budget = cache_budget(rows, outputs, len(members), X.device) if not method.algorithm.append_only else 0
         active = ActiveSet(X, problem.train_rows, self.members, outputs, separate=basis.separate, cache_bytes=budget)

@@ -19,6 +19,7 @@ from gce.bases.neural.mixture import Coefficients
 from gce.bases.neural.network import Architecture, Networks, Parameters, TwoLayer, drawn
 from gce.bases.objectives import Mixture
 from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.preprocessing.mixed import inputs_of
 from gce.preprocessing.sparse import Inputs
 from gce.training.data import FitData
 from gce.training.problem import Metric, Problem
@@ -144,7 +145,7 @@ class HeldOutRows:
         rows = problem.held_out.any(0).nonzero().flatten()
         units = len(problem.train) * plan.atoms * plan.units
         at_once = max(1, _HIDDEN_AT_ONCE // units)
-        return cls(problem, objective, metric, rows, problem.X[rows].to(plan.dtype), at_once)
+        return cls(problem, objective, metric, rows, inputs_of(problem.X)[rows].to(plan.dtype), at_once)
 
     def __call__(self, forward: Callable[[Inputs], Tensor], theta: Tensor) -> Tensor:
         members, pred = len(theta), self.problem.y.new_zeros(len(theta), *self.problem.y.shape)
@@ -208,7 +209,7 @@ def train(plan: Plan, data: FitData) -> tuple[ConvexEnsemble, EpochRecord]:
     """
     problem, metric = data.problem, data.metric
     risk, n = problem.risk, problem.train_rows
-    members, X = problem.members, problem.X[:n].to(plan.dtype)
+    members, X = problem.members, inputs_of(problem.X)[:n].to(plan.dtype)
     objective = Mixture(risk, problem.bound, plan.atoms, plan.coefficients).cast(plan.dtype)
     rng = data.streams.at(1, torch.arange(members), torch.zeros(members, dtype=torch.int64))
     start = drawn(plan.architecture, X.shape[1], problem.y.shape[1], rng.members, plan.atoms, plan.dtype, X.device)

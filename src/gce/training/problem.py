@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gce.losses import Loss
 from gce.losses.risk import Risk
-from gce.preprocessing.sparse import Inputs
+from gce.preprocessing.mixed import Rows
 
 #: From predictions ``(M, N, k)`` and the numbers of the members to one value per member; lower is better.
 Metric = Callable[[Tensor, list[int]], Tensor]
@@ -24,7 +24,7 @@ class Problem:
     Parameters
     ----------
     loss : Loss
-    X : Tensor or SparseRows of shape (N, d)
+    X : Tensor, SparseRows or MixedRows of shape (N, d)
         Rows that any member trains on come first.
     y : Tensor of shape (N, k)
     train, held_out : Tensor of shape (M, N)
@@ -35,7 +35,7 @@ class Problem:
     """
 
     loss: Loss
-    X: Inputs
+    X: Rows
     y: Tensor
     train: Tensor
     held_out: Tensor

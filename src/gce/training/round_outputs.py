@@ -180,7 +180,7 @@ class MemberOutputs:
         found = y.new_zeros(self.count, len(rows), y.shape[1])
         for at, share, part in self.parts:
             # a member has one atom of a round at most
-            found[at] = share * part(X)
+            found[at] = share * part(part.seen(X))
         for place, outputs in self.known:
             found[place] = outputs[rows]
         return found

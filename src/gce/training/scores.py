@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from gce._utils.parallel import limited
-from gce.preprocessing.sparse import DENSE_BLOCK_SIZE, Inputs, Matrix, SparseRows, to_device
+from gce.preprocessing.mixed import Rows
+from gce.preprocessing.sparse import DENSE_BLOCK_SIZE, Matrix, SparseRows
 from gce.training.result import FitResult
 
 #: Rows that are predicted at a time.
@@ -18,7 +19,7 @@ _BLOCK_ROWS = 65_536
 _BLOCK_NUMBERS = 1 << 26
 
 
-def encode_rows(result: FitResult, X: Matrix) -> Inputs:
+def encode_rows(result: FitResult, X: Matrix) -> Rows:
     """Coded rows as atoms see them, on the device of the model.
 
     Parameters
@@ -28,9 +29,9 @@ def encode_rows(result: FitResult, X: Matrix) -> Inputs:
 
     Returns
     -------
-    Tensor or SparseRows of shape (n, d')
+    Tensor, SparseRows or MixedRows of shape (n, d')
     """
-    return to_device(result.table.transform(X), result.ensemble.offset.device)
+    return result.table.rows(X, result.ensemble.offset.device)
 
 
 def raw_scores(result: FitResult, X: Matrix) -> Tensor:

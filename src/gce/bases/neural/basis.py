@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gce._utils.params import FLAG, NONE, POSITIVE, Rules, among, check_parameters, count, within
 from gce._utils.random import RoundStreams
-from gce.bases.base import Atoms, Basis, Proposal
+from gce.bases.base import Atoms, Basis
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.neural import compiled
 from gce.bases.neural.captured import Recorder
@@ -30,6 +30,7 @@ from gce.bases.neural.network import (
     drawn,
 )
 from gce.bases.objectives import Objective
+from gce.bases.proposal import Proposal
 from gce.preprocessing.sparse import Inputs
 
 logger = logging.getLogger(__name__)

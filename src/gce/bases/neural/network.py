@@ -19,6 +19,7 @@ from gce._utils.codecs import Parts
 from gce.bases.base import Atoms
 from gce.bases.neural import evaluation
 from gce.bases.neural.monotone import Shaped, turned
+from gce.preprocessing.mixed import Widths
 from gce.preprocessing.sparse import Inputs, append_ones, matmul_into, matmul_transposed
 
 Activation = Literal["relu", "tanh"]
@@ -289,12 +290,12 @@ class Networks(Atoms):
         return Parts(meta, {"bound": self.bound, **dict(zip(self._names, self.parameters_, strict=True))})
 
     @classmethod
-    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> Networks:
+    def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> Networks:
         architecture = ARCHITECTURES[parts.choice("architecture", ARCHITECTURES)].restored(parts)
         dtype = _PRECISIONS[parts.choice("precision", _PRECISIONS)]
         outputs = len(bound)
         models, own = parts.integer("models", 1, outputs), parts.finite("bound", outputs)
-        shapes = architecture.shapes(inputs, outputs // models)
+        shapes = architecture.shapes(widths.inputs, outputs // models)
         parameters = [parts.finite(f"p{i}", None, *shape, dtype=dtype) for i, shape in enumerate(shapes)]
         networks = {len(p) for p in parameters}
         if models not in (1, outputs) or len(networks) > 1 or networks.pop() % models:

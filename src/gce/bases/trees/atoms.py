@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from gce.bases.base import Atoms
 from gce.bases.trees import TreeArrays
+from gce.preprocessing.mixed import MixedRows, Rows, inputs_of
 from gce.preprocessing.sparse import Inputs
 
 
@@ -39,10 +41,18 @@ class TreeAtomsBase(Atoms):
         assert size is not None
         # the buffers change with the device
         if self._trees is None or self._trees.size is not size:
-            self._trees = TreeArrays(
-                size, *(self.get_buffer(name) for name in ("feature", "threshold", "left", "value"))
-            )
+            names = [field.name for field in fields(TreeArrays)]
+            # trees that look at inputs have no rules and sets
+            self._trees = TreeArrays(**{name: own for name in names if (own := self._buffers.get(name)) is not None})
         return self._trees
+
+    @property
+    def splits_columns(self) -> bool:
+        """The trees look at columns, with codes of categories and missing values, instead of the inputs of networks."""
+        return self.trees.rule is not None
+
+    def seen(self, X: Rows) -> Inputs:
+        return X.columns if self.splits_columns and isinstance(X, MixedRows) else inputs_of(X)
 
     def __getstate__(self) -> dict[str, Any]:
         # derived arrays are computed again

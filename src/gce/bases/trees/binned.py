@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from gce.bases.base import Basis
 from gce.bases.context import FitContext
 from gce.bases.trees import Bins
 from gce.bases.trees.binning import CODES, Array, binned_on_device
+from gce.preprocessing.mixed import MixedRows, Rows
 from gce.preprocessing.row_hashes import hash_rows
 from gce.preprocessing.sparse import DENSE_BLOCK_SIZE, Inputs, SparseRows
 
@@ -33,7 +34,7 @@ class BinnedRows:
 
     Parameters
     ----------
-    X : Tensor or SparseRows of shape (N, d)
+    X : Tensor, SparseRows or MixedRows of shape (N, d)
     bins : Bins
     tensor : Tensor of shape (ceil(d / 4), N, 4), uint8
         The bin of every number, one byte each, in blocks of four columns: that of row ``i`` in column ``c`` is
@@ -41,7 +42,7 @@ class BinnedRows:
         and find four columns where they find one. It is on the device of ``X``.
     """
 
-    X: Inputs
+    X: Rows
     bins: Bins
     tensor: Tensor
 
@@ -51,8 +52,12 @@ class BinnedRows:
         return self.tensor.cpu().numpy()
 
     @classmethod
-    def of(cls, X: Inputs, max_bins: int) -> BinnedRows:
+    def of(cls, X: Rows, max_bins: int) -> BinnedRows:
         """Bin rows ``(N, d)``; sparse rows are binned without a dense copy of them all."""
+        if isinstance(X, MixedRows):
+            some, (n, d) = X.columns, X.columns.shape
+            bins, codes = Bins.learn(_dense_blocks(some), n, d, max_bins, X.categorical)
+            return cls(X, bins, torch.from_numpy(codes))
         n, d = X.shape
         if isinstance(X, SparseRows) and n * d > BINNED_BYTES:
             raise ValueError(
@@ -63,6 +68,12 @@ class BinnedRows:
             return cls(X, *binned_on_device(X, max_bins))
         bins, codes = Bins.learn(_sparse_blocks(X) if isinstance(X, SparseRows) else _dense_blocks(X), n, d, max_bins)
         return cls(X, bins, torch.from_numpy(codes))
+
+    def by_column(self, given: NDArray[Any] | None) -> NDArray[Any] | None:
+        """What is given for each input of networks, ``(inputs, ...)``, for each column that is binned, ``(d, ...)``."""
+        if given is None or not isinstance(self.X, MixedRows):
+            return given
+        return self.X.by_column(given)
 
     @cached_property
     def names(self) -> NDArray[np.uint64]:
@@ -107,6 +118,10 @@ class BinnedBasis(Basis):
         "min_samples_leaf": within(0, np.inf, "[)"),
         "max_bins": count(2, CODES),
     }
+
+    @property
+    def splits_columns(self) -> bool:
+        return True
 
     def prepare(self, X: Inputs, context: FitContext) -> None:
         self.binned(X, context)

@@ -22,9 +22,10 @@ from gce._utils.native import INT, array, kernel
 from gce.bases.base import Atoms
 from gce.bases.boosted import BoostedRounds, BoostingState
 from gce.bases.trees.binned import BinnedRows
-from gce.bases.trees.grower import Round, Scratch, TreeRound, TreeSettings
+from gce.bases.trees.grower import Round, Scratch, TreeRound, joined_nodes
 from gce.bases.trees.growth import sampling, tree_arrays, tree_data
 from gce.bases.trees.tree_arrays import TreeArrays
+from gce.bases.trees.tree_data import TreeSettings
 from gce.losses import CrossEntropy, Logistic, Loss, Squared
 
 Array = NDArray[np.float64]
@@ -160,9 +161,8 @@ class _Block:
 
     def atoms(self, t: int) -> Atoms:
         """The atoms of round ``t``, counted from 0."""
-        parts = [own.nodes(t) for own in self._trees]
-        nodes = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
         sizes = np.concatenate([own.sizes[t] for own in self._trees])
+        nodes = joined_nodes(self._trees, t)
         return self._booster.atoms(tree_arrays(self._booster.binned, nodes, sizes, torch.device("cpu")))
 
     def pred(self, t: int) -> Tensor:
@@ -193,5 +193,3 @@ def _kernels() -> _Kernels:
         kernel("boost", struct, array(np.uint8)),
         kernel("boost_replay", struct, INT, array(np.float64), result=ctypes.c_void_p),
     )
-
-

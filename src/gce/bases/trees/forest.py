@@ -17,14 +17,15 @@ from gce._utils.codecs import Parts
 from gce._utils.params import NONE, Rules, check_parameters, count
 from gce._utils.params import within as between
 from gce._utils.random import RoundStreams
-from gce.bases.base import Proposal
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Joint, Objective
+from gce.bases.proposal import Proposal
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
 from gce.losses import CrossEntropy, Logistic, Loss, links
+from gce.preprocessing.mixed import Widths
 from gce.preprocessing.sparse import Inputs
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def _seconds(atoms: ForestAtoms, X: Inputs) -> float:
     few = X[:: max(1, len(X) // _ROWS_TRIED)]
     began = time.monotonic()
     # waits for the device
-    float(atoms(few).sum())
+    float(atoms(atoms.seen(few)).sum())
     return (time.monotonic() - began) * len(X) / len(few)
 
 
@@ -233,13 +234,13 @@ class ForestAtoms(TreeAtomsBase):
         return parts
 
     @classmethod
-    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> ForestAtoms:
+    def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> ForestAtoms:
         k, n_trees, link = len(bound), parts.integer("trees", 1), parts.choice("link", get_args(Link))
         own, offset = parts.finite("bound", k), parts.finite("offset", k)
         stored = parts.within("grove")
         value = stored.tensors.get("value")
         precise = link == "identity" and value is not None and value.dtype == torch.float64
-        trees = TreeArrays.restored(stored, inputs, k, torch.float64 if precise else torch.float32)
+        trees = TreeArrays.restored(stored, widths, k, torch.float64 if precise else torch.float32)
         if len(trees) % n_trees:
             raise ValueError(f"{len(trees)} trees cannot be divided into forests of {n_trees}")
         if not within(own, bound):
@@ -256,6 +257,7 @@ class ForestAtoms(TreeAtomsBase):
     def form(self) -> tuple[object, ...]:
         return (
             type(self),
+            self.splits_columns,
             self.n_trees,
             self.link,
             self.get_buffer("value").dtype,

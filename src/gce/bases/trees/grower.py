@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -20,132 +20,14 @@ from numpy.typing import NDArray
 
 from gce._utils import parallel
 from gce._utils.native import INT, array, kernel
-
-#: One tree: feature, cut or threshold, left, value.
-Grown = tuple[NDArray[Any], ...]
+from gce.bases.trees.binning import Grown, Kinds
+from gce.bases.trees.tree_data import CATEGORIES, Constraints, Sampling, Shape, TreeData
 
 #: Gradients of rows times columns below which a second thread costs more than it brings.
 _WORTH_A_THREAD = 1 << 16
 
 #: Adds up int64 histograms over shards in place: the address of the numbers and how many there are.
 Reduce = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64)
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The shape of trees.
-
-    Parameters
-    ----------
-    max_leaf_nodes : int
-    max_depth : int
-    symmetric : bool
-        One split for all nodes of a level, down to ``max_depth``.
-    """
-
-    max_leaf_nodes: int
-    max_depth: int
-    symmetric: bool
-
-    def most_nodes(self, rows: int) -> int:
-        """Nodes that a tree of so many rows can have."""
-        if self.symmetric:
-            return int(2 ** (self.max_depth + 1)) - 1
-        return 2 * self.most_leaves(rows) - 1
-
-    def most_leaves(self, rows: int) -> int:
-        """Leaves that a tree of so many rows can have."""
-        return max(1, min(self.max_leaf_nodes, rows))
-
-
-@dataclass(frozen=True, eq=False)
-class TreeData:
-    """What the trees of one round learn from: one tree for each of ``M`` members and ``k`` outputs.
-
-    A tree lowers ``sum D u + u^2 H / 2``.
-
-    Parameters
-    ----------
-    codes : array of shape (B, N, 4)
-        Binned rows; the first ``n`` are trained on.
-    widths : array of shape (d,)
-        Number of bins of each column.
-    gradient, hessian : array of shape (M, n, k)
-        ``D`` and ``H``; rows without a Hessian are not learned from.
-    least : array of shape (M,)
-        Minimum sum of Hessians of a leaf, as a fraction of that of all rows.
-    l2 : array of shape (M,)
-        Added to a leaf's sum of Hessians, as a fraction of that of all rows.
-    """
-
-    codes: NDArray[np.uint8]
-    widths: NDArray[np.int64]
-    gradient: NDArray[np.float64]
-    hessian: NDArray[np.float64]
-    least: NDArray[np.float64]
-    l2: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Sampling:
-    """Rows and columns that are drawn for each tree.
-
-    Parameters
-    ----------
-    keys : array of shape (M,)
-        A random number for each member.
-    names : array of shape (N,) or (0,)
-        A hash of what each row holds: equal rows are drawn together. Not needed where all rows are used.
-    subsample : float
-        Fraction of the rows.
-    columns : int
-        Number of columns.
-    """
-
-    keys: NDArray[np.uint64]
-    names: NDArray[np.uint64]
-    subsample: float
-    columns: int
-
-
-@dataclass(frozen=True, eq=False)
-class Constraints:
-    """What trees may not do.
-
-    Parameters
-    ----------
-    signs : array of shape (d,) or None
-        1, 0 or -1: the trees are increasing in a column, anything, or decreasing.
-    groups : array of shape (d, W) or None
-        The sets of columns that may interact, one bit each in ``W`` words, that a column belongs to.
-    """
-
-    signs: NDArray[np.int64] | None = None
-    groups: NDArray[np.uint64] | None = None
-
-
-@dataclass(frozen=True)
-class TreeSettings:
-    """What trees are grown by.
-
-    Parameters
-    ----------
-    shape : Shape
-    least, l2 : float
-        Minimum number of rows of a leaf, and rows without a gradient that are added to each.
-    subsample : float
-        Fraction of the rows.
-    columns : int
-        Number of columns that a tree may split.
-    constraints : Constraints
-    """
-
-    shape: Shape
-    least: float
-    l2: float
-    subsample: float
-    columns: int
-    constraints: Constraints
 
 
 class Scratch:
@@ -183,6 +65,9 @@ class Round(ctypes.Structure):
         ("reduce", Reduce),
         *((name, ctypes.c_int64) for name in ("symmetric", "leaves", "depth", "most_nodes", "threads")),
         *((name, ctypes.c_void_p) for name in ("feature", "cut", "left", "value", "size", "leaf", "next")),
+        *((name, ctypes.c_void_p) for name in ("missing", "categorical", "smoothing", "rarest", "extra")),
+        *((name, ctypes.c_int64) for name in ("few", "most")),
+        *((name, ctypes.c_void_p) for name in ("missing_left", "sets")),
     ]
 
 
@@ -246,6 +131,7 @@ class TreeRound:
             "size": (self.sizes, np.int64),
             "leaf": (self.leaf, np.int32),
             "next": (counter, np.int64),
+            **self._of_kinds(rounds, members, k),
         }
         # the structure holds addresses only
         self._kept = arrays, sampling, constraints, reduce
@@ -263,10 +149,31 @@ class TreeRound:
             leaves=shape.most_leaves(n),
             depth=shape.max_depth,
             most_nodes=most,
+            few=CATEGORIES.few,
+            most=CATEGORIES.most,
             # threads that have no tree of their own share the columns of another
             threads=max(1, parallel.threads() // self._threads),
             **{name: _address(name, given, kind) for name, (given, kind) in arrays.items()},
         )
+
+    def _of_kinds(self, *shape: int) -> dict[str, tuple[NDArray[Any] | None, Any]]:
+        """What is given and kept where columns have missing values or categories, of nodes of shape ``(R, M, k)``."""
+        kinds, unit = self._data.kinds, self._data.unit
+        if kinds is None:
+            return {}
+        assert unit is not None
+        # kept, so that what is pointed at stays
+        rows = CATEGORIES.smoothing, CATEGORIES.least, CATEGORIES.l2
+        self._rule = [np.ascontiguousarray(some * unit) for some in rows]
+        self._missing_left = np.zeros((*shape, self._most), np.uint8)
+        self._sets = np.zeros((*shape, self._most, 4), np.uint64)
+        return {
+            "missing": (kinds.missing, np.uint8),
+            "categorical": (kinds.categorical, np.uint8),
+            **dict(zip(("smoothing", "rarest", "extra"), ((rule, np.float64) for rule in self._rule), strict=True)),
+            "missing_left": (self._missing_left, np.uint8),
+            "sets": (self._sets, np.uint64),
+        }
 
     @property
     def scratch_size(self) -> int:
@@ -274,9 +181,35 @@ class TreeRound:
         return _kernels().scratch(ctypes.byref(self.struct))
 
     def nodes(self, t: int = 0) -> Grown:
-        """The nodes of all trees of a round, one after another: feature, cut, left, value."""
+        """The nodes of all trees of a round, see :meth:`gce.bases.trees.binning.Bins.as_splits`."""
+        return joined_nodes([self], t)
+
+    def used(self, t: int) -> Grown:
+        """The nodes of a round as they were written: every one has a set, where columns have kinds."""
         used = np.arange(self._most) < self.sizes[t, ..., None]
-        return self._feature[t][used], self._cut[t][used], self._left[t][used], self._value[t][used]
+        parts: list[NDArray[Any]] = [self._feature, self._cut, self._left, self._value]
+        if self.kinds is not None:
+            parts += [self._missing_left, self._sets]
+        return tuple(part[t][used] for part in parts)
+
+    @property
+    def kinds(self) -> Kinds | None:
+        """Columns with missing values or categories."""
+        return self._data.kinds
+
+
+def joined_nodes(rounds: Sequence[TreeRound], t: int) -> Grown:
+    """The nodes of all trees of round ``t``, one after another, see :meth:`gce.bases.trees.binning.Bins.as_splits`."""
+    kinds = rounds[0].kinds
+    parts = zip(*(own.used(t) for own in rounds), strict=True)
+    feature, cut, left, value, *mixed = (np.concatenate(part) for part in parts)
+    if kinds is None:
+        return feature, cut, left, value[:, None]
+    missing_left, sets = mixed
+    parts_categories = (left > 0) & (kinds.categorical[feature] > 0)
+    sets = sets[parts_categories]
+    cut[parts_categories] = np.arange(len(sets))
+    return feature, cut, left, value[:, None], missing_left, sets
 
 
 class GrownTrees(TreeRound):

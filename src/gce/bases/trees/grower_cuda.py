@@ -21,9 +21,9 @@ from gce._utils import cuda
 from gce._utils.memory import available, format_gib
 from gce.bases.context import FitContext
 from gce.bases.trees.binned import BinnedRows
-from gce.bases.trees.grower import Shape
 from gce.bases.trees.growth import UNNAMED, GrownAtoms, Growth
 from gce.bases.trees.tree_arrays import TreeArrays
+from gce.bases.trees.tree_data import Shape
 
 _FILE = "grow_trees.cu"
 #: Threads of a block, as in gce/kernels/threads.cuh.

@@ -48,7 +48,7 @@ def can_grow(trees: RandomTrees, device: torch.device) -> bool:
     """Whether :class:`DeviceForest` can grow trees on a device."""
     # 0/1 targets of one member may happen to be those of classes
     kinds = {own.weighted.ndim for _, own in trees.members}
-    return cuda.missing(device) is None and len(kinds) == 1
+    return cuda.missing(device) is None and len(kinds) == 1 and trees.binned.bins.kinds is None
 
 
 class DeviceForest:

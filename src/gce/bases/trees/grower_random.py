@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import c_void_p
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -15,7 +16,7 @@ from gce._utils import parallel
 from gce._utils.native import FLOAT, INT, array, kernel
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.binned import BinnedRows
-from gce.bases.trees.grower import Grown
+from gce.bases.trees.binning import Grown, KeptKinds, Kinds
 from gce.bases.trees.integers import DIGITS, SHORT, Floats, Ints, integer_weights, rounded, scaled
 
 
@@ -98,13 +99,11 @@ class RandomTrees:
             return TreeArrays.of(run(jobs), dtype)
 
     def _tree(self, member: int, seed: int) -> Grown:
-        """One tree: feature, threshold, left, value."""
+        """One tree, see :meth:`gce.bases.trees.binning.Bins.as_splits`."""
         bins, (rows, targets) = self.binned.bins, self.members[member]
         starts = np.append(0, np.cumsum(bins.widths))
-        feature, cut, left, value = scatter(
-            self.binned.codes, rows, targets, self.tries, self.least, seed, bins.values, starts
-        )
-        return feature, bins.thresholds(feature, cut, left > 0), left, value
+        grown = scatter(self.binned.codes, rows, targets, self.tries, self.least, seed, bins.values, starts, bins.kinds)
+        return bins.as_splits(grown)
 
 
 def scatter(
@@ -116,7 +115,8 @@ def scatter(
     seed: int,
     values: Floats,
     starts: NDArray[np.int64],
-) -> tuple[Ints, Ints, Ints, Floats]:
+    kinds: Kinds | None = None,
+) -> Grown:
     """An extremely randomised tree (Geurts, Ernst and Wehenkel, 2006): leaves hold weighted means of targets.
 
     Parameters
@@ -132,32 +132,38 @@ def scatter(
     seed : int
     values, starts : arrays
         A value for each code of each column, and where each column's begin.
+    kinds : Kinds, optional
+        Columns with missing values or categories.
 
     Returns
     -------
     feature, cut, left : arrays of shape (nodes,)
     value : array of shape (nodes, k)
         0 but for leaves.
+    missing_left, sets : arrays of shape (nodes,) and (S, 4)
+        Where columns have kinds, see :meth:`gce.bases.trees.binning.Bins.as_splits`.
     """
     n, k, nodes = len(rows), targets.k, np.zeros(1, np.int64)
     feature, cut, left = (np.empty(2 * n - 1, np.int32) for _ in range(3))
     value = np.empty((2 * n - 1, k))
+    kept = KeptKinds(kinds, 2 * n - 1)
     _grow_random()(
-        *(codes, codes.shape[1], len(starts) - 1, values, starts, rows, n, k),
+        *(codes, codes.shape[1], len(starts) - 1, values, starts, *kept.given, rows, n, k),
         *(bool(len(targets.weight)), targets.weighted.ndim == 1, targets.weight, targets.weighted, targets.plain),
-        *(targets.relative, tries, SHORT * least / targets.unit, seed, feature, cut, left, value, nodes),
+        *(targets.relative, tries, SHORT * least / targets.unit, seed, feature, cut, left, value, *kept.arrays, nodes),
     )
     end = int(nodes[0])
     if targets.weighted.ndim == 2:
         value = scaled(value[:end].T, targets.exponent).T
-    return feature[:end].copy(), cut[:end].copy(), left[:end].copy(), value[:end].copy()
+    return kept.tree(feature[:end].copy(), cut[:end].copy(), left[:end].copy(), value[:end].copy())
 
 
 @cache
 def _grow_random() -> Any:
     ints, longs, floats = array(np.int32), array(np.int64), array(np.float64)
-    table = (array(np.uint8), INT, INT, floats, longs, array(np.uint32))
+    table = (array(np.uint8), INT, INT, floats, longs, c_void_p, c_void_p, array(np.uint32))
+    tree = (ints, ints, ints, floats, c_void_p, c_void_p, longs)
     return kernel(
         "grow_random",
-        *(*table, INT, INT, INT, INT, ints, ints, ints, floats, INT, FLOAT, INT, ints, ints, ints, floats, longs),
+        *(*table, INT, INT, INT, INT, ints, ints, ints, floats, INT, FLOAT, INT, *tree),
     )

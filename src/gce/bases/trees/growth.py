@@ -15,8 +15,10 @@ from gce._utils.warn import warn_user
 from gce.bases.context import FitContext
 from gce.bases.objectives import Model
 from gce.bases.trees.binned import BinnedRows
-from gce.bases.trees.grower import Grown, GrownTrees, Sampling, Scratch, TreeData, TreeSettings
+from gce.bases.trees.binning import Grown
+from gce.bases.trees.grower import GrownTrees, Scratch
 from gce.bases.trees.tree_arrays import TreeArrays
+from gce.bases.trees.tree_data import Sampling, TreeData, TreeSettings
 
 Array = NDArray[np.float64]
 
@@ -131,8 +133,8 @@ def tree_data(binned: BinnedRows, settings: TreeSettings, gradient: Array, hessi
     """What trees learn from; gradients and Hessians ``(M, n, k)``, ``unit`` ``(M,)`` the weight of one row."""
     # rows are counted by their share of H, and a row without a gradient has the average Hessian
     drawn = unit / settings.subsample
-    widths = binned.bins.widths
-    return TreeData(binned.codes, widths, gradient, hessian, settings.least * drawn, settings.l2 * drawn)
+    bins, least, l2 = binned.bins, settings.least * drawn, settings.l2 * drawn
+    return TreeData(binned.codes, bins.widths, gradient, hessian, least, l2, bins.kinds, drawn)
 
 
 def sampling(binned: BinnedRows, settings: TreeSettings, keys: NDArray[np.uint64]) -> Sampling:
@@ -143,6 +145,5 @@ def sampling(binned: BinnedRows, settings: TreeSettings, keys: NDArray[np.uint64
 
 def tree_arrays(binned: BinnedRows, nodes: Grown, sizes: NDArray[np.int64], device: torch.device) -> TreeArrays:
     """Trees of the given nodes and sizes ``(M, k)``."""
-    feature, cut, left, value = nodes
-    parts = sizes.reshape(-1), feature, binned.bins.thresholds(feature, cut, left > 0), left, value[:, None]
+    parts = sizes.reshape(-1), *binned.bins.as_splits(nodes)
     return TreeArrays(*(torch.from_numpy(part).to(device) for part in parts))

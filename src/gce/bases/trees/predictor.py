@@ -48,6 +48,8 @@ class PreparedTrees:
     left : array of shape (nodes,), int32
     value : array of shape (nodes, v), float32 or float64
         See :class:`gce.bases.trees.TreeArrays`. The arrays of nodes are kept and must not change.
+    rule : array of shape (nodes,), uint8, or None
+    sets : array of shape (S, 4), int64, or None
 
     Raises
     ------
@@ -62,19 +64,33 @@ class PreparedTrees:
         threshold: Array,
         left: NDArray[np.int32],
         value: NDArray[Any],
+        rule: NDArray[np.uint8] | None = None,
+        sets: NDArray[np.int64] | None = None,
     ) -> None:
         nodes = (len(feature),)
         if not feature.shape == threshold.shape == left.shape == value.shape[:1] == nodes or value.ndim != 2:
             raise ValueError(f"nodes have {len(feature)} columns, but other parts have other lengths")
         if value.dtype not in (np.float32, np.float64) or not value.flags.c_contiguous:
             raise ValueError("values of leaves must be contiguous, in float32 or float64")
-        self._nodes = feature, threshold, left, value
+        if rule is not None and (rule.shape != nodes or sets is None or sets.ndim != 2 or sets.shape[1] != 4):
+            raise ValueError("each node needs a rule, and a set has four words")
+        self._nodes = feature, threshold, left, value, rule, sets
         self._count, self._outputs = len(size), value.shape[1]
         walked = int((size > _MOST_NODES).sum())
         self._work, self._rows = len(size) + (_WALKED - 1) * walked, _WALKED_ROWS if walked else _ROWS
         handle, single = _POINTER(), value.dtype == np.float32
         status = _prepare()(
-            size, len(size), *nodes, feature, threshold, left, value.ctypes.data, single, value.shape[1], handle
+            size,
+            len(size),
+            *nodes,
+            feature,
+            threshold,
+            left,
+            value.ctypes.data,
+            single,
+            value.shape[1],
+            *(None if rule is None else rule.ctypes.data, None if sets is None else sets.ctypes.data),
+            *(0 if sets is None else len(sets), handle),
         )
         if status == _NOT_A_TREE:
             raise ValueError("nodes are no trees: sizes must sum to their number, and children follow their parents")
@@ -159,8 +175,8 @@ def _restore() -> Callable[..., int]:
 @cache
 def _prepare() -> Callable[..., int]:
     whole, small = array(np.int64), array(np.int32)
-    kinds = whole, INT, INT, small, array(np.float64), small, _POINTER, INT, INT, ctypes.POINTER(_POINTER)
-    return kernel("trees_prepare", *kinds)
+    kinds = whole, INT, INT, small, array(np.float64), small, _POINTER, INT, INT, _POINTER, _POINTER, INT
+    return kernel("trees_prepare", *kinds, ctypes.POINTER(_POINTER))
 
 
 @cache

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from gce._utils import parallel
 from gce._utils.params import check_parameters
 from gce._utils.random import RoundStreams
-from gce.bases.base import Proposal
 from gce.bases.context import FitContext
 from gce.bases.objectives import Objective
+from gce.bases.proposal import Proposal
 from gce.bases.regressor import best_step
 from gce.bases.trees import Bins, TreeArrays
 from gce.bases.trees.binned import BinnedBasis
-from gce.bases.trees.grower import Grown
+from gce.bases.trees.binning import Grown
 from gce.bases.trees.grower_sign import grow_by_sign
 from gce.bases.trees.tree import TreeAtoms
 from gce.preprocessing.sparse import Inputs
@@ -75,7 +75,7 @@ class SignTree(BinnedBasis):
         with parallel.workers(min(parallel.threads(), len(jobs))) as run:
             trees = TreeArrays.of(run(jobs))
         atoms = TreeAtoms(trees, bound).to(objective.bound.device)
-        outputs = atoms(X)
+        outputs = atoms(atoms.seen(X))
         return Proposal(atoms, outputs, best_step(model, outputs[:, : objective.rows]))
 
     def _grown(
@@ -87,8 +87,8 @@ class SignTree(BinnedBasis):
         H: NDArray[np.float64],
         min_samples_leaf: float,
     ) -> Grown:
-        """One tree: feature, threshold, left, value."""
-        feature, cut, left, value = grow_by_sign(
-            codes, rows, D, H, self.max_leaf_nodes, bins.widths, self.max_depth, min_samples_leaf
+        """One tree."""
+        feature, cut, left, value, *rest = grow_by_sign(
+            codes, rows, D, H, self.max_leaf_nodes, bins.widths, self.max_depth, min_samples_leaf, bins.kinds
         )
-        return feature, bins.thresholds(feature, cut, left > 0), left, value[:, None]
+        return bins.as_splits((feature, cut, left, value[:, None], *rest))

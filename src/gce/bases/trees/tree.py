@@ -15,15 +15,16 @@ from gce._utils.codecs import Parts
 from gce._utils.params import Rules, check_parameters, count
 from gce._utils.params import within as between
 from gce._utils.random import RoundStreams
-from gce.bases.base import Proposal
 from gce.bases.boosted import Booster
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Objective
+from gce.bases.proposal import Proposal
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
-from gce.bases.trees.binned import BinnedBasis
-from gce.bases.trees.grower import Constraints, Shape, TreeSettings
+from gce.bases.trees.binned import BinnedBasis, BinnedRows
+from gce.bases.trees.tree_data import Constraints, Shape, TreeSettings
 from gce.losses import Loss
+from gce.preprocessing.mixed import Widths
 from gce.preprocessing.sparse import Inputs
 
 #: Maximum depth of a symmetric tree, whose memory is allocated for all leaves at the start.
@@ -128,7 +129,7 @@ class Tree(BinnedBasis):
         from gce.bases.trees.growth import Growth, tree_grower
 
         binned = self.binned(X, context)
-        settings = self._settings(len(binned.bins.widths))
+        settings = self._settings(binned)
         grown = tree_grower(binned, context).grow(Growth(objective.model, objective.bound, rng.member_keys(), settings))
         atoms = TreeAtoms.later(grown.load, objective.bound)
         return Proposal(atoms, grown.outputs, grown.length if objective.model.free else None)
@@ -140,18 +141,19 @@ class Tree(BinnedBasis):
         if X.device.type != "cpu" or not knows_loss(loss):
             return None
         binned, scratch = self.binned(X, context), context.cached((), "scratch of trees", Scratch)
-        settings = self._settings(len(binned.bins.widths))
+        settings = self._settings(binned)
         return TreeBooster(binned, settings, scratch, bound, lambda trees: TreeAtoms(trees, bound))
 
-    def _settings(self, d: int) -> TreeSettings:
-        """What trees of ``d`` columns are grown by."""
+    def _settings(self, binned: BinnedRows) -> TreeSettings:
+        """What trees of binned rows are grown by."""
+        d = len(binned.bins.widths)
         return TreeSettings(
             self._shape,
             least=self.min_samples_leaf,
             l2=self.l2_regularization,
             subsample=self.subsample,
             columns=min(d, max(1, round(self.max_features * d))),
-            constraints=Constraints(self._signs, self._groups),
+            constraints=Constraints(binned.by_column(self._signs), binned.by_column(self._groups)),
         )
 
     @property
@@ -283,8 +285,8 @@ class TreeAtoms(TreeAtomsBase):
         return parts
 
     @classmethod
-    def restored(cls, parts: Parts, inputs: int, bound: Tensor) -> TreeAtoms:
-        trees = TreeArrays.restored(parts.within("grove"), inputs, 1, torch.float64)
+    def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> TreeAtoms:
+        trees = TreeArrays.restored(parts.within("grove"), widths, 1, torch.float64)
         own = parts.finite("bound", len(bound))
         if len(trees) % len(bound):
             raise ValueError(f"{len(trees)} trees cannot be divided among {len(bound)} outputs")
@@ -294,7 +296,7 @@ class TreeAtoms(TreeAtomsBase):
 
     @property
     def form(self) -> tuple[object, ...]:
-        return type(self), *self.bound.tolist()
+        return type(self), self.splits_columns, *self.bound.tolist()
 
     def __len__(self) -> int:
         return len(self.trees) // len(self.bound)

@@ -125,7 +125,9 @@ def _simplex_problem(part: ConvexEnsemble, m: int, problem: Problem, weight: Ten
     The zero functions among its atoms become one, named as that of member ``m``; it can have any weight.
     """
     rows = weight.nonzero().flatten()
-    outputs = [output for atoms in part.parts if not isinstance(atoms, Zero) for output in atoms(problem.X[rows])]
+    X = problem.X[rows]
+    own = [atoms for atoms in part.parts if isinstance(atoms, Atoms) and not isinstance(atoms, Zero)]
+    outputs = [output for atoms in own for output in atoms(atoms.seen(X))]
     atoms = list(named_atoms(part))
     constant = np.array([isinstance(atom.part, Zero) for atom in atoms])
     weights = part.weights.cpu().numpy()

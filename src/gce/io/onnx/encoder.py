@@ -1,9 +1,14 @@
-"""The encoder as operators: from the columns of a table to the inputs of networks."""
+"""The encoder as operators: from the columns of a table to what models see of them."""
 
 from __future__ import annotations
 
-import numpy as np
+from functools import cached_property
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from gce.bases.trees.binning import CODES, FIRST_CODE_BIN, MISSING_BIN, OTHER_BIN
 from gce.io.onnx.graph import Graph, is_internal_name
 from gce.preprocessing import Column, Standardizer, Table
 from gce.preprocessing.schema import OTHER
@@ -12,31 +17,102 @@ from gce.preprocessing.schema import OTHER
 OUTPUTS = ("label", "probabilities", "variable")
 
 
-def encode_inputs(graph: Graph, table: Table) -> str:
-    """Add the graph's inputs and their encoding.
+class EncodedRows:
+    """The rows of a graph, in the forms that models need; a form is added to the graph when it is first asked for.
 
     Parameters
     ----------
     graph : Graph
-        The graph.
+        The graph, which gets its inputs.
     table : Table
         The table of the model.
 
-    Returns
-    -------
-    str
-        Inputs of networks ``(rows, width)``; the encoded columns if the width is 0.
+    Attributes
+    ----------
+    codes : str
+        The columns ``(rows, d)`` as numbers: codes of categories, NaN for missing values.
     """
-    X, encoder = _encoded_columns(graph, table), table.encoder
-    parts = []
-    if len(encoder.numbers):
-        numbers = X if len(encoder.numbers) == len(table.columns) else graph("Gather", X, encoder.numbers, axis=1)
-        parts.append(_scale(graph, encoder.scaling, numbers))
-    if len(encoder.flagged):
-        parts.append(_indicators(graph, table, X))
-    if len(parts) == 2:
-        return graph("Concat", *parts, axis=1)
-    return parts[0] if parts else X
+
+    def __init__(self, graph: Graph, table: Table) -> None:
+        self._graph, self._table = graph, table
+        self.codes = _encoded_columns(graph, table)
+        self._casts: dict[Any, str] = {}
+
+    @property
+    def width(self) -> int:
+        """Number of inputs of networks."""
+        return self._table.width
+
+    @cached_property
+    def _numbers(self) -> str:
+        numbers = self._table.encoder.numbers
+        return (
+            self.codes
+            if len(numbers) == len(self._table.columns)
+            else self._graph("Gather", self.codes, numbers, axis=1)
+        )
+
+    @cached_property
+    def _scaled(self) -> str:
+        return _scale(self._graph, self._table.encoder.scaling, self._numbers)
+
+    @cached_property
+    def inputs(self) -> str:
+        """Inputs of networks ``(rows, width)`` in float64; the encoded columns if the width is 0."""
+        parts = [self._scaled] if len(self._table.encoder.numbers) else []
+        if len(self._table.encoder.flagged):
+            parts.append(_indicators(self._graph, self._table, self.codes))
+        if len(parts) == 2:
+            return self._graph("Concat", *parts, axis=1)
+        return parts[0] if parts else self.codes
+
+    def inputs_as(self, dtype: Any) -> str:
+        """The same in another precision."""
+        if dtype == np.float64:
+            return self.inputs
+        if dtype not in self._casts:
+            self._casts[dtype] = self._graph.cast(self.inputs, dtype)
+        return self._casts[dtype]
+
+    @cached_property
+    def columns(self) -> str:
+        """What trees split, ``(rows, d)``: scaled numbers, then codes of the others; NaN for missing values."""
+        graph, numbers = self._graph, self._table.encoder.numbers
+        if len(numbers) == 0:
+            return self.codes
+        scaled = graph("Where", _is_present(graph, self._numbers), self._scaled, self._numbers)
+        others = np.setdiff1d(np.arange(len(self._table.columns)), numbers)
+        if len(others) == 0:
+            return scaled
+        return graph("Concat", scaled, graph("Gather", self.codes, others, axis=1), axis=1)
+
+    @cached_property
+    def place(self) -> NDArray[np.intp]:
+        """Where each column of the table is among :attr:`columns`, ``(d,)``."""
+        numbers, count = self._table.encoder.numbers, len(self._table.columns)
+        return np.argsort(np.concatenate([numbers, np.setdiff1d(np.arange(count), numbers)]))
+
+    def memberships(self, column: int, sets: NDArray[np.int64]) -> str:
+        """Whether categories are in none of some sets: 0 for those that are, else 1, ``(rows, S)``.
+
+        Parameters
+        ----------
+        column : int
+            Index of the column.
+        sets : array of shape (S, 4)
+            See :class:`gce.bases.trees.TreeArrays`.
+
+        Returns
+        -------
+        str
+        """
+        graph = self._graph
+        code = graph("Gather", self.codes, np.int64(column), axis=1)
+        known = graph("And", graph("GreaterOrEqual", code, np.float64(0)), graph("Less", code, np.float64(CODES - 2)))
+        bins = graph("Where", known, graph("Add", code, np.float64(FIRST_CODE_BIN)), np.float64(OTHER_BIN))
+        bins = graph("Where", _is_present(graph, code), bins, np.float64(MISSING_BIN))
+        bits = np.unpackbits(sets.view(np.uint8), axis=1, bitorder="little").T == 0
+        return graph("Gather", bits.astype(np.float64), graph.cast(bins, np.int64), axis=0)
 
 
 def _encoded_columns(graph: Graph, table: Table) -> str:

@@ -14,12 +14,13 @@ from gce.bases.trees.forest import ForestAtoms
 from gce.bases.trees.tree import TreeAtoms
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.io.onnx import trees
+from gce.io.onnx.encoder import EncodedRows
 from gce.io.onnx.graph import Graph
 
 Array = NDArray[Any]
 
 
-def raw_scores(graph: Graph, ensemble: ConvexEnsemble, X: str, width: int) -> str:
+def raw_scores(graph: Graph, ensemble: ConvexEnsemble, X: EncodedRows) -> str:
     """Add the raw scores of an ensemble, in float64, without atoms of weight 0.
 
     Parameters
@@ -28,10 +29,8 @@ def raw_scores(graph: Graph, ensemble: ConvexEnsemble, X: str, width: int) -> st
         The graph.
     ensemble : ConvexEnsemble
         The atoms and weights.
-    X : str
-        Encoded rows ``(rows, width)``; if the width is 0, only their number matters.
-    width : int
-        Number of inputs of networks.
+    X : EncodedRows
+        The rows; if they have no inputs, only their number matters.
 
     Returns
     -------
@@ -39,12 +38,11 @@ def raw_scores(graph: Graph, ensemble: ConvexEnsemble, X: str, width: int) -> st
         Raw scores ``(rows, k)``.
     """
     offset, used = ensemble.offset.cpu().numpy(), list(_used(ensemble))
-    if not used or width == 0:
+    if not used or X.width == 0:
         # the zero function alone, or no inputs: the same for every row
-        same = ensemble(ensemble.offset.new_zeros(1, width)).cpu().numpy()
-        return graph("Expand", same, graph("Concat", graph("Shape", X, end=1), np.array([len(offset)]), axis=0))
-    rows = {np.dtype(np.float64): X}
-    return graph("Sum", *(_mixture(graph, part, weights, rows) for part, weights in used), offset)
+        same = ensemble(ensemble.offset.new_zeros(1, X.width)).cpu().numpy()
+        return graph("Expand", same, graph("Concat", graph("Shape", X.codes, end=1), np.array([len(offset)]), axis=0))
+    return graph("Sum", *(_mixture(graph, part, weights, X) for part, weights in used), offset)
 
 
 def _used(ensemble: ConvexEnsemble) -> Iterator[tuple[Atoms, Array]]:
@@ -69,32 +67,29 @@ def _check_supported(part: Atoms) -> Atoms:
     return part
 
 
-def _mixture(graph: Graph, part: Atoms, weights: Array, rows: dict[Any, str]) -> str:
-    """``sum_a weights_a atom_a``, ``(rows, k)``, for weights ``(A, k)``; ``rows`` are the inputs by dtype."""
-    double = rows[np.dtype(np.float64)]
+def _mixture(graph: Graph, part: Atoms, weights: Array, X: EncodedRows) -> str:
+    """``sum_a weights_a atom_a``, ``(rows, k)``, for weights ``(A, k)``."""
     if isinstance(part, TreeAtoms):
-        return trees.boosted(graph, part, weights, double)
+        return trees.boosted(graph, part, weights, X)
     if isinstance(part, ForestAtoms):
-        return trees.forests(graph, part, weights, double)
+        return trees.forests(graph, part, weights, X)
     assert isinstance(part, Networks)
-    return _networks(graph, part, weights, rows)
+    return _networks(graph, part, weights, X)
 
 
-def _networks(graph: Graph, part: Networks, weights: Array, rows: dict[Any, str]) -> str:
+def _networks(graph: Graph, part: Networks, weights: Array, X: EncodedRows) -> str:
     """Weighted sum of networks, ``(rows, k)``."""
     parameters = [p.cpu().numpy() for p in part.parameters_]
     dtype = parameters[0].dtype
-    if dtype not in rows:
-        rows[dtype] = graph.cast(rows[np.dtype(np.float64)], dtype)
     # an atom is `models` networks, each with its own outputs
     height = (weights * part.bound.cpu().numpy()).reshape(len(parameters[0]), -1)
     used = height.any(1)
     output = np.arange(len(used)) % part.models
     parameters = [p[used] for p in parameters]
     if isinstance(part.architecture, SingleNeuron):
-        unit = _neurons(graph, parameters[0], rows[dtype])
+        unit = _neurons(graph, parameters[0], X.inputs_as(dtype))
     else:
-        unit = _two_layer(graph, part.architecture, parameters, rows[dtype])
+        unit = _two_layer(graph, part.architecture, parameters, X.inputs_as(dtype))
     if dtype != np.float64:
         unit = graph.cast(unit, np.float64)
     return _weighted_sum(graph, unit, height[used], output[used], weights.shape[1])

@@ -11,7 +11,7 @@ import numpy as np
 from gce._utils.version import __version__
 from gce.bases.registry import first_unstorable
 from gce.io.container import write_bytes
-from gce.io.onnx.encoder import encode_inputs
+from gce.io.onnx.encoder import EncodedRows
 from gce.io.onnx.ensemble import raw_scores
 from gce.io.onnx.graph import Graph
 from gce.io.onnx.outputs import as_labels, inverse_link, predicted_label
@@ -49,7 +49,7 @@ def _serialize(estimator: str, result: FitResult) -> bytes:
             f"{foreign} is not part of gce and cannot be exported to ONNX: save the model with joblib.dump"
         )
     graph = Graph()
-    raw = raw_scores(graph, result.ensemble, encode_inputs(graph, result.table), result.table.width)
+    raw = raw_scores(graph, result.ensemble, EncodedRows(graph, result.table))
     outputs, temperature = len(result.offset), result.calibration.temperature
     about: dict[str, Any] = {"estimator": estimator, "features": [column.name for column in result.table.columns]}
     if result.target.classes is not None:

@@ -7,15 +7,17 @@ rounding is negligible.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from gce.bases.trees import TreeArrays
+from gce.bases.trees.binning import IN_SET, MISSING_LEFT
 from gce.bases.trees.forest import DOUBT, ForestAtoms
 from gce.bases.trees.tree import TreeAtoms
+from gce.io.onnx.encoder import EncodedRows
 from gce.io.onnx.graph import Graph
 
 Array = NDArray[Any]
@@ -26,8 +28,8 @@ _EXACT = 2**24
 _MAX_ENTRIES = 2**26
 
 
-def boosted(graph: Graph, part: TreeAtoms, weights: Array, X: str) -> str:
-    """``sum_a weights_a atom_a`` of boosted trees, ``(rows, k)``, for weights ``(A, k)`` and inputs ``X``.
+def boosted(graph: Graph, part: TreeAtoms, weights: Array, X: EncodedRows) -> str:
+    """``sum_a weights_a atom_a`` of boosted trees, ``(rows, k)``, for weights ``(A, k)``.
 
     Parameters
     ----------
@@ -37,8 +39,8 @@ def boosted(graph: Graph, part: TreeAtoms, weights: Array, X: str) -> str:
         The atoms.
     weights : array of shape (A, k)
         Their weights.
-    X : str
-        Inputs ``(rows, width)`` in float64.
+    X : EncodedRows
+        The rows.
 
     Returns
     -------
@@ -52,8 +54,8 @@ def boosted(graph: Graph, part: TreeAtoms, weights: Array, X: str) -> str:
     return _sum_trees(graph, arrays, _leaf_values(arrays) * height[by_leaf, None], by_leaf[:, None] % k, k, X)
 
 
-def forests(graph: Graph, part: ForestAtoms, weights: Array, X: str) -> str:
-    """``sum_a weights_a atom_a`` of forests, ``(rows, k)``, for weights ``(A, k)`` and inputs ``X``.
+def forests(graph: Graph, part: ForestAtoms, weights: Array, X: EncodedRows) -> str:
+    """``sum_a weights_a atom_a`` of forests, ``(rows, k)``, for weights ``(A, k)``.
 
     Parameters
     ----------
@@ -63,8 +65,8 @@ def forests(graph: Graph, part: ForestAtoms, weights: Array, X: str) -> str:
         The atoms.
     weights : array of shape (A, k)
         Their weights.
-    X : str
-        Inputs ``(rows, width)`` in float64.
+    X : EncodedRows
+        The rows.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def _leaf_values(arrays: TreeArrays) -> Array:
     return arrays.value[arrays.left == 0].double().cpu().numpy()
 
 
-def _sum_trees(graph: Graph, arrays: TreeArrays, values: Array, output: Array, k: int, X: str) -> str:
+def _sum_trees(graph: Graph, arrays: TreeArrays, values: Array, output: Array, k: int, X: EncodedRows) -> str:
     """Sums of each row's leaf values, ``(rows, k)``; values and their outputs are ``(leaves, v)``."""
     unit = _units(arrays, values, output, k)
     whole, rest = _split(values / unit[output])
@@ -116,9 +118,47 @@ def _units(arrays: TreeArrays, values: Array, output: Array, k: int) -> Array:
     return np.where(unit > 0, unit, 1.0)
 
 
-def _ensemble(graph: Graph, arrays: TreeArrays, values: Array, target: Array, targets: int, X: str) -> str:
+class _Splits(NamedTuple):
+    """What nodes look at.
+
+    Parameters
+    ----------
+    rows : str
+        Numbers of rows ``(rows, w)``.
+    feature, threshold : arrays of shape (nodes,)
+        A row whose number is at most the threshold goes left.
+    missing_left : array of shape (nodes,)
+        Whether missing numbers go left.
+    """
+
+    rows: str
+    feature: Array
+    threshold: Array
+    missing_left: Array
+
+
+def _splits(graph: Graph, arrays: TreeArrays, X: EncodedRows) -> _Splits:
+    """Splits of numbers as they are; those of categories become splits of a number that says whether a set has them."""
+    feature, threshold = arrays.feature.cpu().numpy(), arrays.threshold.cpu().numpy()
+    if arrays.rule is None or arrays.sets is None:
+        return _Splits(X.inputs, feature, threshold, np.zeros(len(feature), np.int64))
+    rule, sets = arrays.rule.cpu().numpy(), arrays.sets.cpu().numpy()
+    in_set, parts, first = rule == IN_SET, [X.columns], len(X.place)
+    place, column = X.place[feature], feature
+    for j in np.unique(column[in_set]):
+        own = in_set & (column == j)
+        different, which = np.unique(sets[threshold[own].astype(np.intp)], axis=0, return_inverse=True)
+        parts.append(X.memberships(int(j), np.ascontiguousarray(different)))
+        place[own] = first + which.ravel()
+        first += len(different)
+    rows = parts[0] if len(parts) == 1 else graph("Concat", *parts, axis=1)
+    return _Splits(rows, place, np.where(in_set, 0.5, threshold), (rule == MISSING_LEFT).astype(np.int64))
+
+
+def _ensemble(graph: Graph, arrays: TreeArrays, values: Array, target: Array, targets: int, X: EncodedRows) -> str:
     """Sums of each row's leaf values, ``(rows, targets)`` in float32."""
-    size, feature, threshold, left, _ = (tensor.cpu().numpy() for tensor in arrays.tensors().values())
+    size, left = arrays.size.cpu().numpy(), arrays.left.cpu().numpy()
+    splits = _splits(graph, arrays, X)
     leaf, tree = left == 0, np.repeat(np.arange(len(size)), size)
     node = np.arange(len(left)) - np.repeat(np.cumsum(size) - size, size)
     # values of 0 are omitted (pure leaves of forests have many), but every leaf needs a value
@@ -129,16 +169,17 @@ def _ensemble(graph: Graph, arrays: TreeArrays, values: Array, target: Array, ta
         raise ValueError(f"{len(left)} tree nodes are too many for an ONNX graph: prune the model first")
     return graph(
         "TreeEnsembleRegressor",
-        X,
+        splits.rows,
         domain="ai.onnx.ml",
         aggregate_function="SUM",
         post_transform="NONE",
         n_targets=targets,
         nodes_treeids=tree.tolist(),
         nodes_nodeids=node.tolist(),
-        nodes_featureids=feature.tolist(),
+        nodes_featureids=splits.feature.tolist(),
         nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
-        nodes_values_as_tensor=graph.tensor(threshold),
+        nodes_values_as_tensor=graph.tensor(splits.threshold),
+        nodes_missing_value_tracks_true=splits.missing_left.tolist(),
         nodes_truenodeids=left.tolist(),
         nodes_falsenodeids=np.where(leaf, 0, left + 1).tolist(),
         target_treeids=tree[index].tolist(),
