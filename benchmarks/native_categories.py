@@ -4,9 +4,9 @@
 
 FOLDER has tables.json, which describes tables by their targets, tasks and columns of dates, and one NAME.parquet for
 each. Every fit is a line of JSON in benchmarks/results/native_categories.jsonl, and is not repeated;
-native_categories.md is made of them. A split is ``RandomState(seed).permutation(n)``: the first rows to fit on, the next
-3,000 to be tried on; of a table with groups, a fifth of the groups are tried on. Columns of dates are left out. Models
-are the defaults of each class. "indicators" gives them the inputs of networks, all of which are numbers.
+native_categories.md is made of them. A split is ``RandomState(seed).permutation(n)``: the first rows to fit on, the
+next 3,000 to be tried on; of a table with groups, a fifth of the groups are tried on. Columns of dates are left out.
+Models are the defaults of each class. "indicators" gives them the inputs of networks, all of which are numbers.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ import os
 import platform
 import time
 import warnings
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import log_loss
 
 from gce import GCEClassifier, GCERegressor
+from gce.bases.trees import grower
 
 RESULTS = Path(__file__).parent / "results" / "native_categories.jsonl"
 #: Tables with categories or gaps; of more classes than two a fit takes long.
@@ -35,6 +38,18 @@ TABLES = (
 )
 FAMILIES = ("tree", "symmetric", "forest", "auto")
 VIEWS = ("indicators", "columns")
+#: Other rules of categories, for boosted trees: what they change.
+RULES: dict[str, dict[str, float]] = {
+    "no smoothing, penalty and least rows": {"smoothing": 0, "least": 0, "l2": 0},
+    "3 rows of each": {"smoothing": 3, "least": 3, "l2": 3},
+    "no penalty": {"l2": 0},
+    "penalty 30": {"l2": 30},
+    "smoothing 50": {"smoothing": 50},
+    "at least 30 rows": {"least": 30},
+    "also for few categories": {"few": 0},
+    "not up to 8 categories": {"few": 8},
+    "at most 8 on one side": {"most": 8},
+}
 _TRIED = 3000
 
 
@@ -67,10 +82,11 @@ def measured(folder: Path, name: str, seed: int, rows: int) -> list[dict[str, An
     inputs = [once.table_.transform(once.code_rows(X.iloc[some])) for some in (train, test)]
     views = {"columns": [X.iloc[train], X.iloc[test]], "indicators": inputs}
     out = []
-    for family, view in product(FAMILIES, VIEWS):
-        model, (own, tried) = kind(basis=family, random_state=seed), views[view]
+    for family, view in [*product(FAMILIES, VIEWS), *product(FAMILIES[:2], RULES)]:
+        model, (own, tried) = kind(basis=family, random_state=seed), views.get(view, views["columns"])
         began = time.perf_counter()
-        model.fit(own, y[train])
+        with patch.object(grower, "CATEGORIES", replace(grower.CATEGORIES, **RULES.get(view, {}))):
+            model.fit(own, y[train])
         seconds = time.perf_counter() - began
         if regression:
             score = float(np.sqrt(np.mean((model.predict(tried) - y[test]) ** 2)))
@@ -88,9 +104,9 @@ def page(lines: list[dict[str, Any]], rows: int) -> str:
     seeds = sorted({line["seed"] for line in lines})
     parts = [
         "# Trees that split categories and missing values themselves",
-        f"Made by benchmarks/native_categories.py on {os.cpu_count()} cores ({platform.machine()}, other work beside it: "
-        f"seconds are a guide). Up to {rows:,} rows, splits {seeds[0]} to {seeds[-1]}. RMSE or log-loss on other rows: mean, and "
-        "geometric mean of the ratio to indicators.",
+        f"Made by benchmarks/native_categories.py on {os.cpu_count()} cores ({platform.machine()}), with other work "
+        f"beside it: times are a guide. Up to {rows:,} rows, splits {seeds[0]} to {seeds[-1]}; RMSE or log-loss on "
+        "other rows, the mean over splits, and the geometric mean of its ratio to that of indicators.",
     ]
     for family in FAMILIES:
         body, ratios, times = [], [], []
@@ -106,6 +122,18 @@ def page(lines: list[dict[str, Any]], rows: int) -> str:
         mean = f"| geometric mean | | | {100 * np.expm1(np.mean(ratios)):+.2f} % | {np.exp(np.mean(times)):.2f} |"
         head = "| | indicators | columns | change | time, relative |\n|---|---:|---:|---:|---:|"
         parts.append(f"## {family}\n\n" + "\n".join([head, *body, mean]))
+    body = []
+    for view in VIEWS[1:] + tuple(RULES):
+        cells = []
+        for family in FAMILIES[:2]:
+            pairs = [
+                [found[family, name, v, seed]["score"] for v in (view, VIEWS[0])]
+                for name, seed in product(TABLES, seeds)
+            ]
+            cells.append(f"{100 * np.expm1(np.log(pairs) @ [1, -1]).mean():+.2f} %")
+        body.append(f"| {'the rule' if view in VIEWS else view} | {' | '.join(cells)} |")
+    head = "| change against indicators, mean | tree | symmetric |\n|---|---:|---:|"
+    parts.append("## Other rules of categories\n\n" + "\n".join([head, *body]))
     return "\n\n".join(parts) + "\n"
 
 

@@ -108,11 +108,15 @@ class EncodedRows:
         """
         graph = self._graph
         code = graph("Gather", self.codes, np.int64(column), axis=1)
-        known = graph("And", graph("GreaterOrEqual", code, np.float64(0)), graph("Less", code, np.float64(CODES - 2)))
-        bins = graph("Where", known, graph("Add", code, np.float64(FIRST_CODE_BIN)), np.float64(OTHER_BIN))
+        last = np.float64(CODES - FIRST_CODE_BIN - 1)
+        has_code = graph("And", graph("GreaterOrEqual", code, np.float64(0)), graph("LessOrEqual", code, last))
+        bins = graph("Where", has_code, graph("Add", code, np.float64(FIRST_CODE_BIN)), np.float64(OTHER_BIN))
         bins = graph("Where", _is_present(graph, code), bins, np.float64(MISSING_BIN))
-        bits = np.unpackbits(sets.view(np.uint8), axis=1, bitorder="little").T == 0
-        return graph("Gather", bits.astype(np.float64), graph.cast(bins, np.int64), axis=0)
+        # of the bins that this column has
+        count = min(CODES, FIRST_CODE_BIN + len(self._table.columns[column].categories))
+        outside = np.unpackbits(sets.view(np.uint8), axis=1, bitorder="little").T[:count] == 0
+        index = graph.cast(bins, np.int64)
+        return graph.cast(graph("Gather", outside.astype(np.uint8), index, axis=0), np.float64)
 
 
 def _encoded_columns(graph: Graph, table: Table) -> str:

@@ -127,21 +127,21 @@ class _Splits(NamedTuple):
         Numbers of rows ``(rows, w)``.
     feature, threshold : arrays of shape (nodes,)
         A row whose number is at most the threshold goes left.
-    missing_left : array of shape (nodes,)
-        Whether missing numbers go left.
+    about_missing : dict
+        Attributes: whether missing numbers go left.
     """
 
     rows: str
     feature: Array
     threshold: Array
-    missing_left: Array
+    about_missing: dict[str, list[int]]
 
 
 def _splits(graph: Graph, arrays: TreeArrays, X: EncodedRows) -> _Splits:
     """Splits of numbers as they are; those of categories become splits of a number that says whether a set has them."""
     feature, threshold = arrays.feature.cpu().numpy(), arrays.threshold.cpu().numpy()
     if arrays.rule is None or arrays.sets is None:
-        return _Splits(X.inputs, feature, threshold, np.zeros(len(feature), np.int64))
+        return _Splits(X.inputs, feature, threshold, {})
     rule, sets = arrays.rule.cpu().numpy(), arrays.sets.cpu().numpy()
     in_set, parts, first = rule == IN_SET, [X.columns], len(X.place)
     place, column = X.place[feature], feature
@@ -152,7 +152,8 @@ def _splits(graph: Graph, arrays: TreeArrays, X: EncodedRows) -> _Splits:
         place[own] = first + which.ravel()
         first += len(different)
     rows = parts[0] if len(parts) == 1 else graph("Concat", *parts, axis=1)
-    return _Splits(rows, place, np.where(in_set, 0.5, threshold), (rule == MISSING_LEFT).astype(np.int64))
+    missing_left = {"nodes_missing_value_tracks_true": (rule == MISSING_LEFT).astype(np.int64).tolist()}
+    return _Splits(rows, place, np.where(in_set, 0.5, threshold), missing_left)
 
 
 def _ensemble(graph: Graph, arrays: TreeArrays, values: Array, target: Array, targets: int, X: EncodedRows) -> str:
@@ -179,7 +180,7 @@ def _ensemble(graph: Graph, arrays: TreeArrays, values: Array, target: Array, ta
         nodes_featureids=splits.feature.tolist(),
         nodes_modes=np.where(leaf, "LEAF", "BRANCH_LEQ").tolist(),
         nodes_values_as_tensor=graph.tensor(splits.threshold),
-        nodes_missing_value_tracks_true=splits.missing_left.tolist(),
+        **splits.about_missing,
         nodes_truenodeids=left.tolist(),
         nodes_falsenodeids=np.where(leaf, 0, left + 1).tolist(),
         target_treeids=tree[index].tolist(),
