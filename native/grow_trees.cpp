@@ -22,8 +22,11 @@ i64 sample_rows(const Round &round, i64 member, u32 *rows) {
             rows[count] = static_cast<u32>(i);
             count += used;
         }
+        i64 everywhere = count;
+        if (round.reduce)
+            round.reduce(&everywhere, 1, ADDED);
         // a sample without rows is none: all rows are used
-        if (count > 0 || all)
+        if (everywhere > 0 || all)
             return count;
     }
     return 0;
@@ -55,6 +58,15 @@ Training training(const Round &round, i64 tree, const Drawn &drawn) {
         largest_D = std::max(largest_D, std::fabs(D[i]));
         largest_H = std::max(largest_H, H[i]);
     }
+    i64 all_rows = round.n_rows;
+    if (round.reduce) {
+        // numbers that are not negative have the order of their bits
+        i64 largest[2];
+        std::memcpy(largest, &largest_D, sizeof(double)), std::memcpy(largest + 1, &largest_H, sizeof(double));
+        round.reduce(largest, 2, LARGEST);
+        std::memcpy(&largest_D, largest, sizeof(double)), std::memcpy(&largest_H, largest + 1, sizeof(double));
+        round.reduce(&all_rows, 1, ADDED);
+    }
     return {{round.codes, round.n_rows},
             drawn.rows,
             n,
@@ -72,7 +84,8 @@ Training training(const Round &round, i64 tree, const Drawn &drawn) {
             exponent_for(largest_D),
             exponent_for(largest_H),
             round.threads,
-            kinds(round, member)};
+            kinds(round, member),
+            all_rows};
 }
 
 // The memory of the widest tree that could be drawn: all rows and all columns.

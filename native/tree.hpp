@@ -7,8 +7,9 @@
 #include "categories.hpp"
 #include "histogram.hpp"
 
-// Where histograms of several shards are added up; missing where there is one.
-using Reduce = void (*)(i64 *sums, i64 count);
+// Adds up numbers over the shards of the rows, or takes the largest of each, in place; missing where there is one shard.
+enum : i64 { ADDED, LARGEST };
+using Reduce = void (*)(i64 *numbers, i64 count, i64 how);
 
 struct Tree {
     i32 *feature, *cut, *left; // of each node; children are adjacent, left is 0 for a leaf
@@ -39,6 +40,7 @@ struct Training {
     i64 exponent_D = 0, exponent_H = 0; // of the powers of two that gradients and Hessians are multiplied by
     i64 threads = 1;                    // that may fill one histogram
     Kinds kinds = {};                   // of columns, where some have missing values or categories
+    i64 all_rows = 0; // of all shards
 
     Rows take_rows(Arena &arena) const {
         return {arena.take<u32>(n), arena.take<u32>(n), arena.take<Quantised>(n), arena.take<Quantised>(n)};
@@ -59,7 +61,7 @@ struct Training {
 
     void reduce(Sum *sums, i64 count) const {
         if (reduce_sums)
-            reduce_sums(reinterpret_cast<i64 *>(sums), 2 * count);
+            reduce_sums(reinterpret_cast<i64 *>(sums), 2 * count, ADDED);
     }
 
     // Rows in their order with their integers; the sum of all.
@@ -90,7 +92,7 @@ struct Training {
 
     // The sum of some rows, rounded more finely: leaf values are exact to about n * 2^-62 of the largest gradient.
     Sum fine_sum(const u32 *order, i64 count) const {
-        const Rounded by_D(exponent_D + finer(codes.rows)), by_H(exponent_H + finer(codes.rows));
+        const Rounded by_D(exponent_D + finer(all_rows)), by_H(exponent_H + finer(all_rows));
         i64 sum_D = 0, sum_H = 0;
         for (i64 i = 0; i < count; i++) {
             const i64 at = order[i] * outputs + output;

@@ -26,8 +26,27 @@ from gce.bases.trees.tree_data import CATEGORIES, Constraints, Sampling, Shape, 
 #: Gradients of rows times columns below which a second thread costs more than it brings.
 _WORTH_A_THREAD = 1 << 16
 
-#: Adds up int64 histograms over shards in place: the address of the numbers and how many there are.
-Reduce = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64)
+#: Combines int64 numbers of all shards in place: address, count, and 0 for their sums or 1 for the largest of each.
+Reduce = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64, ctypes.c_int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Shards:
+    """Rows that are divided among processes: each grows the trees of all rows, from its own rows and everyone's sums.
+
+    Integers are added up, so that trees do not depend on how rows are divided. All processes must have the same bins,
+    settings and random numbers.
+
+    Parameters
+    ----------
+    reduce : Reduce
+        Called in the same order by all of them, by one thread each.
+    rows : int
+        Training rows of all shards.
+    """
+
+    reduce: Any
+    rows: int
 
 
 class Scratch:
@@ -82,8 +101,8 @@ class TreeRound:
     constraints : Constraints
     rounds : int, default=1
         How many rounds there is memory for, ``R``.
-    reduce : Reduce, optional
-        Adds up histograms over shards. Default: there is one shard.
+    shards : Shards, optional
+        Default: there is one shard.
 
     Attributes
     ----------
@@ -102,18 +121,45 @@ class TreeRound:
         sampling: Sampling,
         constraints: Constraints,
         rounds: int = 1,
-        reduce: Any = None,
+        shards: Shards | None = None,
     ) -> None:
         (members, n, k), rows, d = data.gradient.shape, data.codes.shape[1], len(data.widths)
-        most = shape.most_nodes(n)
+        all_rows = n if shards is None else shards.rows
+        most = shape.most_nodes(all_rows)
         self._data, self._most = data, most
         self._feature, self._cut, self._left = (np.empty((rounds, members, k, most), np.int32) for _ in range(3))
         self._value = np.empty((rounds, members, k, most))
         self.sizes, self.leaf = np.zeros((rounds, members, k), np.int64), np.empty((members, k, rows), np.int32)
-        counter = np.zeros(1, np.int64)
         worth = 1 + data.gradient.size * d // _WORTH_A_THREAD
-        self._threads = min(parallel.threads(), members * k, worth)
-        arrays: dict[str, tuple[NDArray[Any] | None, Any]] = {
+        self._threads = min(parallel.threads(), members * k, worth) if shards is None else 1
+        arrays = self._arrays(sampling, constraints)
+        # the structure holds addresses only
+        self._kept = arrays, sampling, constraints, shards
+        self.struct = Round(
+            n_rows=rows,
+            n_columns=d,
+            members=members,
+            n_train=n,
+            outputs=k,
+            subsample=sampling.subsample,
+            columns_per_tree=sampling.columns,
+            group_words=_words(constraints, d),
+            reduce=Reduce() if shards is None else shards.reduce,
+            symmetric=shape.symmetric,
+            leaves=shape.most_leaves(all_rows),
+            depth=shape.max_depth,
+            most_nodes=most,
+            few=CATEGORIES.few,
+            most=CATEGORIES.most,
+            # threads that have no tree of their own share the columns of another
+            threads=max(1, parallel.threads() // self._threads),
+            **{name: _address(name, given, kind) for name, (given, kind) in arrays.items()},
+        )
+
+    def _arrays(self, sampling: Sampling, constraints: Constraints) -> dict[str, tuple[NDArray[Any] | None, Any]]:
+        """The arrays of the structure with their dtypes."""
+        data = self._data
+        return {
             "codes": (data.codes, np.uint8),
             "widths": (data.widths, np.int64),
             "gradient": (data.gradient, np.float64),
@@ -130,31 +176,9 @@ class TreeRound:
             "value": (self._value, np.float64),
             "size": (self.sizes, np.int64),
             "leaf": (self.leaf, np.int32),
-            "next": (counter, np.int64),
-            **self._of_kinds(rounds, members, k),
+            "next": (np.zeros(1, np.int64), np.int64),
+            **self._of_kinds(*self.sizes.shape),
         }
-        # the structure holds addresses only
-        self._kept = arrays, sampling, constraints, reduce
-        self.struct = Round(
-            n_rows=rows,
-            n_columns=d,
-            members=members,
-            n_train=n,
-            outputs=k,
-            subsample=sampling.subsample,
-            columns_per_tree=sampling.columns,
-            group_words=_words(constraints, d),
-            reduce=Reduce() if reduce is None else reduce,
-            symmetric=shape.symmetric,
-            leaves=shape.most_leaves(n),
-            depth=shape.max_depth,
-            most_nodes=most,
-            few=CATEGORIES.few,
-            most=CATEGORIES.most,
-            # threads that have no tree of their own share the columns of another
-            threads=max(1, parallel.threads() // self._threads),
-            **{name: _address(name, given, kind) for name, (given, kind) in arrays.items()},
-        )
 
     def _of_kinds(self, *shape: int) -> dict[str, tuple[NDArray[Any] | None, Any]]:
         """What is given and kept where columns have missing values or categories, of nodes of shape ``(R, M, k)``."""
@@ -222,7 +246,7 @@ class GrownTrees(TreeRound):
     sampling : Sampling
     constraints : Constraints
     scratch : Scratch
-    reduce : Reduce, optional
+    shards : Shards, optional
         As of :class:`TreeRound`.
     """
 
@@ -233,9 +257,9 @@ class GrownTrees(TreeRound):
         sampling: Sampling,
         constraints: Constraints,
         scratch: Scratch,
-        reduce: Any = None,
+        shards: Shards | None = None,
     ) -> None:
-        super().__init__(data, shape, sampling, constraints, reduce=reduce)
+        super().__init__(data, shape, sampling, constraints, shards=shards)
         self._grow(scratch)
 
     @property
