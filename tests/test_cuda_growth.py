@@ -233,7 +233,7 @@ def test_a_device_without_kernels_is_said(monkeypatch):
     binned = BinnedRows.of(torch.zeros(3, 1, dtype=torch.float64), 4)
     elsewhere = BinnedRows(binned.X, binned.bins, binned.tensor.to("meta"))
     with pytest.warns(UserWarning, match="trees are grown on the processor, not on meta: meta is no CUDA device"):
-        gce.bases.trees.growth.tree_grower(elsewhere, FitContext())
+        gce.bases.trees.growth.tree_grower(elsewhere, FitContext(), Shape(6, 3, symmetric=False))
 
 
 def test_tensors_on_the_cpu_are_not_copied():
