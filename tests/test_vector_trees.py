@@ -87,7 +87,9 @@ def by_brute_force(codes, D, H, shape, least, l2):
 
 @pytest.mark.parametrize("symmetric", [False, True])
 @settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 10**6), k=st.sampled_from([2, 3, 9]), least=st.integers(1, 3), l2=st.sampled_from([0.5, 2.0]))
+@given(
+    seed=st.integers(0, 10**6), k=st.sampled_from([2, 3, 9]), least=st.integers(1, 3), l2=st.sampled_from([0.5, 2.0])
+)
 def test_growth_equals_brute_force(symmetric, seed, k, least, l2):
     rng = np.random.default_rng(seed)
     codes = rng.integers(4, size=(16, 5))
