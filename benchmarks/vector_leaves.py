@@ -3,7 +3,7 @@
     python benchmarks/vector_leaves.py
 
 Both settings of ``outputs_per_tree`` on the sets of several classes, for boosted trees and symmetric trees with the
-default parameters, three splits of each set that no other benchmark reports. Writes benchmarks/results/vector_leaves.md.
+default parameters, on three development splits of each set. Writes benchmarks/results/vector_leaves.md.
 """
 
 from __future__ import annotations

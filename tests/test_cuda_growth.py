@@ -115,7 +115,7 @@ def assert_equal_trees(ours, theirs):
     """Trees of the processor and of a device are the same, to the bit."""
     np.testing.assert_array_equal(ours.size, theirs.size.cpu())
     used = np.arange(theirs.feature.shape[2]) < ours.size[..., None]
-    parts = (part.cpu().numpy()[used] for part in (theirs.feature, theirs.cut, theirs.left, theirs.value))
+    parts = (part.cpu().numpy()[used] for part in (theirs.feature, theirs.cut, theirs.left, theirs.value[..., None]))
     for one, two in zip(ours.used(0), parts, strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(ours.leaf, theirs.leaf.cpu())

@@ -1,4 +1,4 @@
-"""Trees for all outputs, with a vector in each leaf: by brute force, and as trees of one output where they must agree."""
+"""Trees for all outputs, with a vector in each leaf: by brute force, and as trees of one output where they agree."""
 
 import numpy as np
 import pytest

@@ -105,12 +105,11 @@ class TreeRound:
         reduce: Any = None,
     ) -> None:
         (members, n, k), rows, d = data.gradient.shape, data.codes.shape[1], len(data.widths)
-        most, trees = shape.most_nodes(n), shape.trees(k)
-        self._data, self._most = data, most
+        self._data, trees = data, shape.trees(k)
+        self._most = most = shape.most_nodes(n)
         self._feature, self._cut, self._left = (np.empty((rounds, members, trees, most), np.int32) for _ in range(3))
         self._value = np.empty((rounds, members, trees, most, k // trees))
         self.sizes, self.leaf = np.zeros((rounds, members, trees), np.int64), np.empty((members, trees, rows), np.int32)
-        counter = np.zeros(1, np.int64)
         worth = 1 + data.gradient.size * d // _WORTH_A_THREAD
         self._threads = min(parallel.threads(), members * trees, worth)
         arrays: dict[str, tuple[NDArray[Any] | None, Any]] = {
@@ -130,7 +129,7 @@ class TreeRound:
             "value": (self._value, np.float64),
             "size": (self.sizes, np.int64),
             "leaf": (self.leaf, np.int32),
-            "next": (counter, np.int64),
+            "next": (np.zeros(1, np.int64), np.int64),
             **self._of_kinds(rounds, members, trees),
         }
         # the structure holds addresses only
