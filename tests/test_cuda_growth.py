@@ -207,7 +207,7 @@ def test_atoms_of_a_device_are_the_processors(compile_for, monkeypatch, basis):
     rng = Streams(0, (0, 1)).at(1, torch.arange(2), torch.zeros(2, dtype=torch.long))
     proposal = partial(basis.minimize, objective, X, rng=rng)
     ours, scratch = proposal(context=FitContext()), CudaScratch(compile_for(1, 1, 1))
-    monkeypatch.setattr("gce.bases.trees.growth.tree_grower", lambda binned, context: DeviceGrower(binned, scratch))
+    monkeypatch.setattr("gce.bases.trees.growth.tree_grower", lambda binned, *_: DeviceGrower(binned, scratch))
     theirs = proposal(context=FitContext())
     assert torch.equal(ours.outputs, theirs.outputs)
     assert torch.equal(ours.step_length, theirs.step_length)
