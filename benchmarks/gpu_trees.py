@@ -22,6 +22,7 @@ from gce._utils.devices import on_cpu
 from gce._utils.random import Streams
 from gce.bases import FitContext, SymmetricTree, Tree
 from gce.bases.trees.growth import tree_grower
+from gce.bases.trees.tree_data import Shape
 from gce.frank_wolfe import Boosting, Exact
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.losses import Squared
@@ -166,7 +167,7 @@ def main() -> None:
     X, context = X.double(), FitContext()
     began = time.perf_counter()
     binned = Tree().binned(X, context)
-    tree_grower(binned, context)
+    tree_grower(binned, context, Shape(31, 64, symmetric=False))
     int(binned.tensor[0, 0, 0])
     result: dict[str, Any] = {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",

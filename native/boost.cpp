@@ -12,7 +12,7 @@ enum : i64 { SQUARED, LOGISTIC, CROSS_ENTROPY };
 
 // What gce/bases/trees/booster.py fills in; arrays are in C order.
 struct Boost {
-    const Round *rounds; // (M,), of one member each; nodes (count, k, most_nodes)
+    const Round *rounds; // (M,), of one member each; nodes (count, T, most_nodes)
     i64 members, count, loss;
     const double *y, *weight, *held_out; // (N, k), (M, n), (M, N)
     const double *offset, *bound;        // (k,)
@@ -39,10 +39,10 @@ struct Member {
     // Trees of round t of this call.
     Round trees(i64 t) const {
         Round own = boost.rounds[m];
-        const i64 first = t * k * own.most_nodes;
-        own.feature += first, own.cut += first, own.left += first, own.value += first;
+        const i64 first = t * own.trees * own.most_nodes;
+        own.feature += first, own.cut += first, own.left += first, own.value += first * own.leaf_values();
         if (own.mixed()) own.missing_left += first, own.sets += 4 * first;
-        own.size += t * k;
+        own.size += t * own.trees;
         own.keys = boost.keys + t * boost.members + m;
         return own;
     }
@@ -136,17 +136,17 @@ i64 take_member(const Boost &boost) {
 // Outputs of trees by the bins of rows, as in training, where their leaves are no longer known.
 void drop_rows(const Round &trees, const double *bound, double *outputs) {
     const Codes codes{trees.codes, trees.n_rows};
-    for (i64 j = 0; j < trees.outputs; j++) {
-        const i64 first = j * trees.most_nodes;
-        const bool mixed = trees.mixed();
-        const Tree tree{trees.feature + first, trees.cut + first, trees.left + first, trees.value + first, trees.leaf,
-                        mixed ? trees.missing_left + first : nullptr, mixed ? trees.sets + 4 * first : nullptr};
+    const i64 width = trees.leaf_values();
+    for (i64 t = 0; t < trees.trees; t++) {
+        const Tree tree = trees.tree(t, trees.leaf);
         std::fill(trees.leaf, trees.leaf + trees.n_rows, -1);
-        if (mixed)
+        if (trees.mixed())
             drop_others(codes, tree, Kinds{trees.missing, trees.categorical, {}}, trees.widths);
         else
             drop_others(codes, tree);
-        for (i64 i = 0; i < trees.n_rows; i++) outputs[i * trees.outputs + j] = bound[j] * tree.value[tree.leaf[i]];
+        for (i64 i = 0; i < trees.n_rows; i++)
+            for (i64 v = 0; v < width; v++)
+                outputs[i * trees.outputs + t + v] = bound[t + v] * tree.value[tree.leaf[i] * width + v];
     }
 }
 

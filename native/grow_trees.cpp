@@ -1,9 +1,10 @@
-// Trees of one round: one per member and output, each grown by whichever thread is free.
+// Trees of one round, for each member one per output or one for all, each grown by whichever thread is free.
 #include <atomic>
 
 #include "best_first.hpp"
 #include "round.hpp"
 #include "symmetric.hpp"
+#include "vector_trees.hpp"
 
 namespace {
 
@@ -49,12 +50,12 @@ Kinds kinds(const Round &round, i64 member) {
 }
 
 Training training(const Round &round, i64 tree, const Drawn &drawn) {
-    const i64 member = tree / round.outputs, output = tree % round.outputs;
+    const i64 member = tree / round.trees, output = tree % round.trees;
     const i64 n = sample_rows(round, member, drawn.rows);
     sample_columns(round.keys[member], output, round.n_columns, round.columns_per_tree, drawn.columns);
     const double *D = round.D + member * round.n_train * round.outputs, *H = round.H + member * round.n_train * round.outputs;
     double largest_D = 0, largest_H = 0;
-    for (i64 i = output; i < round.n_train * round.outputs; i += round.outputs) {
+    for (i64 i = output; i < round.n_train * round.outputs; i += round.trees) {
         largest_D = std::max(largest_D, std::fabs(D[i]));
         largest_H = std::max(largest_H, H[i]);
     }
@@ -92,9 +93,16 @@ Training training(const Round &round, i64 tree, const Drawn &drawn) {
 i64 scratch_size(const Round &round) {
     Arena arena(nullptr);
     const Drawn drawn = take_drawn(round, arena);
-    Training all{{round.codes, round.n_rows}, drawn.rows, round.n_train,   nullptr,     nullptr, 1, 0,
-                       nullptr,                     round.n_columns,             round.widths};
+    Training all{{round.codes, round.n_rows}, drawn.rows, round.n_train, nullptr,      nullptr, round.outputs, 0,
+                 nullptr,                     round.n_columns, round.widths};
     all.constraints = {round.sign, round.group, round.group_words};
+    if (round.leaf_values() > 1) {
+        if (round.symmetric)
+            VectorSymmetric(arena, all, round.n_train, round.depth);
+        else
+            VectorBestFirst(arena, all, round.n_train, round.leaves, round.depth);
+        return arena.used();
+    }
     // columns of any kind take the same memory, but for the plans of nodes
     if (round.symmetric)
         Symmetric<true>(arena, all, round.depth);
@@ -107,12 +115,19 @@ template <bool MIXED> void grow(const Round &round, i64 at, void *scratch) {
     Arena arena(scratch);
     const Drawn drawn = take_drawn(round, arena);
     const Training given = training(round, at, drawn);
-    const i64 first = at * round.most_nodes;
-    const Tree tree{round.feature + first, round.cut + first, round.left + first, round.value + first,
-                    round.leaf + at * round.n_rows, MIXED ? round.missing_left + first : nullptr,
-                    MIXED ? round.sets + 4 * first : nullptr};
+    const Tree tree = round.tree(at, round.leaf + at * round.n_rows);
     round.size[at] = round.symmetric ? Symmetric<MIXED>(arena, given, round.depth).grow(tree)
                                      : BestFirst<MIXED>(arena, given, round.leaves, round.depth).grow(tree);
+}
+
+// One tree for all outputs.
+void grow_vectors(const Round &round, i64 at, void *scratch) {
+    Arena arena(scratch);
+    const Drawn drawn = take_drawn(round, arena);
+    const Training given = training(round, at, drawn);
+    const Tree tree = round.tree(at, round.leaf + at * round.n_rows);
+    round.size[at] = round.symmetric ? VectorSymmetric(arena, given, round.n_train, round.depth).grow(tree)
+                                     : VectorBestFirst(arena, given, round.n_train, round.leaves, round.depth).grow(tree);
 }
 
 } // namespace
@@ -124,31 +139,34 @@ GCE_EXPORT i64 gce_grow_scratch(const Round *round) { return scratch_size(*round
 GCE_EXPORT void gce_grow_trees(const Round *round, void *scratch) {
     static_assert(sizeof(std::atomic<i64>) == sizeof(i64), "a counter is an integer");
     auto *next = reinterpret_cast<std::atomic<i64> *>(round->next);
-    for (i64 at = next->fetch_add(1); at < round->members * round->outputs; at = next->fetch_add(1))
-        (round->mixed() ? grow<true> : grow<false>)(*round, at, scratch);
+    const auto how = round->leaf_values() > 1 ? grow_vectors : round->mixed() ? grow<true> : grow<false>;
+    for (i64 at = next->fetch_add(1); at < round->members * round->trees; at = next->fetch_add(1))
+        how(*round, at, scratch);
 }
 
 // Trees as atoms in units of the bound, and their outputs (M, N, k). Where only its direction counts (`free`), an atom is
 // scaled until its farthest leaf reaches the bound: one step serves all of its outputs. `length` (M,) receives the scale.
 GCE_EXPORT void gce_scale_trees(const Round *round, const double *bound, i64 free, double *length, double *outputs,
                                 i64 member) {
-    const i64 k = round->outputs;
+    const i64 k = round->outputs, width = round->leaf_values(), trees = round->trees;
     double farthest = 0;
-    for (i64 j = 0; j < k; j++) {
-        double *value = round->value + (member * k + j) * round->most_nodes;
-        for (i64 i = 0; i < round->size[member * k + j]; i++) {
-            value[i] /= bound[j];
-            farthest = std::max(farthest, std::fabs(value[i]));
-        }
+    for (i64 t = 0; t < trees; t++) {
+        double *value = round->value + (member * trees + t) * round->most_nodes * width;
+        for (i64 i = 0; i < round->size[member * trees + t]; i++)
+            for (i64 v = 0; v < width; v++) {
+                value[i * width + v] /= bound[t + v];
+                farthest = std::max(farthest, std::fabs(value[i * width + v]));
+            }
     }
     length[member] = free && farthest > 0 ? farthest : 1.0;
     double *out = outputs + member * round->n_rows * k;
-    for (i64 j = 0; j < k; j++) {
-        double *value = round->value + (member * k + j) * round->most_nodes;
-        for (i64 i = 0; i < round->size[member * k + j]; i++)
+    for (i64 t = 0; t < trees; t++) {
+        double *value = round->value + (member * trees + t) * round->most_nodes * width;
+        for (i64 i = 0; i < round->size[member * trees + t] * width; i++)
             value[i] = std::min(std::max(value[i] / length[member], -1.0), 1.0);
-        const i32 *leaf = round->leaf + (member * k + j) * round->n_rows;
+        const i32 *leaf = round->leaf + (member * trees + t) * round->n_rows;
         for (i64 i = 0; i < round->n_rows; i++)
-            out[i * k + j] = bound[j] * value[leaf[i]];
+            for (i64 v = 0; v < width; v++)
+                out[i * k + t + v] = bound[t + v] * value[leaf[i] * width + v];
     }
 }

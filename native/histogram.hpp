@@ -47,12 +47,9 @@ inline void fill_columns(Sum *histogram, const Codes &codes, const u32 *order, c
 // Additions below which a second thread takes longer to start than it saves.
 constexpr i64 WORTH_A_THREAD = i64(1) << 20;
 
-// Sums of some rows by column and bin; threads share the columns.
-inline void fill(Sum *histogram, const Codes &codes, const u32 *order, const Quantised *rows, i64 n,
-                 const Columns &columns, i64 threads) {
-    std::memset(static_cast<void *>(histogram), 0, sizeof(Sum) * columns.bins);
-    threads = std::max<i64>(1, std::min(threads, n * columns.count / WORTH_A_THREAD));
-    const auto run = [&](i64 first, i64 last) { fill_columns(histogram, codes, order, rows, n, columns, first, last); };
+// Call `run(first, last)` for parts of all columns, on several threads where so many additions are worth it.
+template <class Run> void share_columns(const Columns &columns, i64 additions, i64 threads, Run run) {
+    threads = std::max<i64>(1, std::min(threads, additions / WORTH_A_THREAD));
     std::vector<std::thread> others;
     i64 first = 0;
     for (i64 t = 1; t < threads && first < columns.count; t++) {
@@ -73,6 +70,15 @@ inline void fill(Sum *histogram, const Codes &codes, const u32 *order, const Qua
     run(first, columns.count);
     for (std::thread &other : others)
         other.join();
+}
+
+// Sums of some rows by column and bin; threads share the columns.
+inline void fill(Sum *histogram, const Codes &codes, const u32 *order, const Quantised *rows, i64 n,
+                 const Columns &columns, i64 threads) {
+    std::memset(static_cast<void *>(histogram), 0, sizeof(Sum) * columns.bins);
+    share_columns(columns, n * columns.count, threads, [&](i64 first, i64 last) {
+        fill_columns(histogram, codes, order, rows, n, columns, first, last);
+    });
 }
 
 // Rows of a tree in training, those of a node side by side.

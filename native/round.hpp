@@ -9,7 +9,7 @@ struct Round {
     i64 n_rows, n_columns;
     const i64 *widths;   // (d,)
     const double *D, *H; // (M, n, k), of the first n rows
-    i64 members, n_train, outputs;
+    i64 members, n_train, outputs, trees; // k outputs of a member's T trees: k with one output each, or 1 with all
     const double *least, *l2; // (M,)
     const u64 *names, *keys;  // (N,) hashes of rows, (M,) random numbers
     double subsample;
@@ -19,16 +19,25 @@ struct Round {
     i64 group_words;
     Reduce reduce;
     i64 symmetric, leaves, depth, most_nodes, threads;
-    i32 *feature, *cut, *left; // (M, k, most_nodes)
-    double *value;             // (M, k, most_nodes)
-    i64 *size;                 // (M, k)
-    i32 *leaf;                 // (M, k, N)
+    i32 *feature, *cut, *left; // (M, T, most_nodes)
+    double *value;             // (M, T, most_nodes, k / T)
+    i64 *size;                 // (M, T)
+    i32 *leaf;                 // (M, T, N)
     i64 *next;                 // the next tree that no thread has taken
     const u8 *missing, *categorical;          // (d,), or null where all columns are plain: see Kinds
     const double *smoothing, *rarest, *extra; // (M,): shares of all Hessians, see CategoryRule
     i64 few, most;
-    u8 *missing_left; // (M, k, most_nodes)
-    u64 *sets;        // (M, k, most_nodes, 4)
+    u8 *missing_left; // (M, T, most_nodes)
+    u64 *sets;        // (M, T, most_nodes, 4)
+
+    i64 leaf_values() const { return outputs / trees; }
+
+    // A tree's nodes, and where its rows' leaves are kept.
+    Tree tree(i64 at, i32 *leaves) const {
+        const i64 first = at * most_nodes;
+        return {feature + first,          cut + first, left + first, value + first * leaf_values(), leaves,
+                mixed() ? missing_left + first : nullptr, mixed() ? sets + 4 * first : nullptr};
+    }
 
     bool mixed() const { return missing != nullptr; }
 };

@@ -46,7 +46,13 @@ def run(basis, begin, rounds, threads=1):
         return booster.run(begin, KEYS[:rounds])
 
 
-BASES = [Tree(max_leaf_nodes=8, min_samples_leaf=3, subsample=0.7, max_features=0.6), SymmetricTree(max_depth=3)]
+BASES = [
+    Tree(max_leaf_nodes=8, min_samples_leaf=3, subsample=0.7, max_features=0.6),
+    SymmetricTree(max_depth=3),
+    Tree(max_leaf_nodes=8, min_samples_leaf=3, subsample=0.7, max_features=0.6, outputs_per_tree="all"),
+    SymmetricTree(max_depth=3, outputs_per_tree="all"),
+]
+IDS = ["tree", "symmetric", "tree vectors", "symmetric vectors"]
 
 
 @pytest.mark.parametrize("kind", TARGETS)
@@ -62,7 +68,7 @@ def test_risks_are_those_of_the_loss(kind, scale):
 
 
 @pytest.mark.parametrize("kind", TARGETS)
-@pytest.mark.parametrize("basis", BASES, ids=["tree", "symmetric"])
+@pytest.mark.parametrize("basis", BASES, ids=IDS)
 def test_predictions_are_sums_of_atoms(kind, basis):
     begin = state(kind, 0.5)
     block = run(basis, begin, 4)
@@ -74,7 +80,7 @@ def test_predictions_are_sums_of_atoms(kind, basis):
         assert (block.size[t] <= block.limit[t]).all()
 
 
-@pytest.mark.parametrize("basis", BASES, ids=["tree", "symmetric"])
+@pytest.mark.parametrize("basis", BASES, ids=IDS)
 @pytest.mark.parametrize("kind", TARGETS)
 def test_rounds_that_run_ahead_are_those_one_by_one(kind, basis):
     begin = state(kind, 0.5)

@@ -115,7 +115,7 @@ def assert_equal_trees(ours, theirs):
     """Trees of the processor and of a device are the same, to the bit."""
     np.testing.assert_array_equal(ours.size, theirs.size.cpu())
     used = np.arange(theirs.feature.shape[2]) < ours.size[..., None]
-    parts = (part.cpu().numpy()[used] for part in (theirs.feature, theirs.cut, theirs.left, theirs.value))
+    parts = (part.cpu().numpy()[used] for part in (theirs.feature, theirs.cut, theirs.left, theirs.value[..., None]))
     for one, two in zip(ours.used(0), parts, strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(ours.leaf, theirs.leaf.cpu())
@@ -207,7 +207,7 @@ def test_atoms_of_a_device_are_the_processors(compile_for, monkeypatch, basis):
     rng = Streams(0, (0, 1)).at(1, torch.arange(2), torch.zeros(2, dtype=torch.long))
     proposal = partial(basis.minimize, objective, X, rng=rng)
     ours, scratch = proposal(context=FitContext()), CudaScratch(compile_for(1, 1, 1))
-    monkeypatch.setattr("gce.bases.trees.growth.tree_grower", lambda binned, context: DeviceGrower(binned, scratch))
+    monkeypatch.setattr("gce.bases.trees.growth.tree_grower", lambda binned, *_: DeviceGrower(binned, scratch))
     theirs = proposal(context=FitContext())
     assert torch.equal(ours.outputs, theirs.outputs)
     assert torch.equal(ours.step_length, theirs.step_length)
@@ -233,7 +233,7 @@ def test_a_device_without_kernels_is_said(monkeypatch):
     binned = BinnedRows.of(torch.zeros(3, 1, dtype=torch.float64), 4)
     elsewhere = BinnedRows(binned.X, binned.bins, binned.tensor.to("meta"))
     with pytest.warns(UserWarning, match="trees are grown on the processor, not on meta: meta is no CUDA device"):
-        gce.bases.trees.growth.tree_grower(elsewhere, FitContext())
+        gce.bases.trees.growth.tree_grower(elsewhere, FitContext(), Shape(6, 3, symmetric=False))
 
 
 def test_tensors_on_the_cpu_are_not_copied():

@@ -22,6 +22,7 @@ def regressor(basis, **others):
 CASES = {
     "trees": (regressor(TREE, max_atoms=12, n_iter_no_change=2), ONE),
     "trees-outputs": (regressor(TREE), MANY),
+    "vectors": (regressor(Tree(max_leaf_nodes=4, min_samples_leaf=3, outputs_per_tree="all")), MANY),
     "trees-pairwise": (regressor(TREE, algorithm="pairwise"), ONE),
     "sampled": (regressor(Tree(max_leaf_nodes=4, min_samples_leaf=3, max_features=0.5)), ONE),
     "forest": (regressor(FOREST, max_atoms=2), ONE),

@@ -45,6 +45,7 @@ CASES = {
     "trees-quantile": (regressor(TREE, loss="quantile"), ONE),
     "trees-two": (classifier(TREE), TWO),
     "trees-three": (classifier(TREE), THREE),
+    "vectors-three": (classifier(Tree(max_leaf_nodes=4, min_samples_leaf=3, outputs_per_tree="all")), THREE),
     "networks-boosting": (regressor(NET, algorithm="boosting"), ONE),
     "forest": (regressor(FOREST, max_atoms=1), ONE),
     "forest-outputs": (regressor(FOREST), MANY),

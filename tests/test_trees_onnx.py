@@ -52,6 +52,7 @@ CASES = {
     "no clip": (regressor(TREE, clip=None), Y),
     "trees two": (classifier(TREE), TWO),
     "trees three": (classifier(TREE), THREE),
+    "vectors three": (classifier(Tree(max_leaf_nodes=5, min_samples_leaf=3, outputs_per_tree="all")), THREE),
     "forest": (regressor(FOREST, max_atoms=1), Y),
     "forests outputs": (regressor(FOREST), Y3),
     "forest two": (classifier(FOREST, max_atoms=1), TWO),

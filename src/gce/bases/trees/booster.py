@@ -72,7 +72,7 @@ class TreeBooster:
     scratch : Scratch
     bound : Tensor of shape (k,)
     atoms : callable
-        From trees, ``k`` of each member, to atoms.
+        From trees, ``k`` or one of each member, to atoms.
     """
 
     binned: BinnedRows

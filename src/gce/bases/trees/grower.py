@@ -75,7 +75,7 @@ class Round(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("codes",)),
         *((name, ctypes.c_int64) for name in ("n_rows", "n_columns")),
         *((name, ctypes.c_void_p) for name in ("widths", "gradient", "hessian")),
-        *((name, ctypes.c_int64) for name in ("members", "n_train", "outputs")),
+        *((name, ctypes.c_int64) for name in ("members", "n_train", "outputs", "trees")),
         *((name, ctypes.c_void_p) for name in ("least", "l2", "names", "keys")),
         ("subsample", ctypes.c_double),
         ("columns_per_tree", ctypes.c_int64),
@@ -106,9 +106,9 @@ class TreeRound:
 
     Attributes
     ----------
-    sizes : array of shape (R, M, k)
-        Number of nodes of each tree.
-    leaf : array of shape (M, k, N)
+    sizes : array of shape (R, M, T)
+        Number of nodes of each tree. A member has ``T = k`` trees of one output, or one of all ``k``.
+    leaf : array of shape (M, T, N)
         The leaf of each row in the last round, also of rows that were not learned from.
     struct : ctypes.Structure
         ``Round`` of native/round.hpp.
@@ -125,13 +125,13 @@ class TreeRound:
     ) -> None:
         (members, n, k), rows, d = data.gradient.shape, data.codes.shape[1], len(data.widths)
         all_rows = n if shards is None else shards.rows
-        most = shape.most_nodes(all_rows)
-        self._data, self._most = data, most
-        self._feature, self._cut, self._left = (np.empty((rounds, members, k, most), np.int32) for _ in range(3))
-        self._value = np.empty((rounds, members, k, most))
-        self.sizes, self.leaf = np.zeros((rounds, members, k), np.int64), np.empty((members, k, rows), np.int32)
+        self._data, trees = data, shape.trees(k)
+        self._most = most = shape.most_nodes(all_rows)
+        self._feature, self._cut, self._left = (np.empty((rounds, members, trees, most), np.int32) for _ in range(3))
+        self._value = np.empty((rounds, members, trees, most, k // trees))
+        self.sizes, self.leaf = np.zeros((rounds, members, trees), np.int64), np.empty((members, trees, rows), np.int32)
         worth = 1 + data.gradient.size * d // _WORTH_A_THREAD
-        self._threads = min(parallel.threads(), members * k, worth) if shards is None else 1
+        self._threads = min(parallel.threads(), members * trees, worth) if shards is None else 1
         arrays = self._arrays(sampling, constraints)
         # the structure holds addresses only
         self._kept = arrays, sampling, constraints, shards
@@ -141,6 +141,7 @@ class TreeRound:
             members=members,
             n_train=n,
             outputs=k,
+            trees=trees,
             subsample=sampling.subsample,
             columns_per_tree=sampling.columns,
             group_words=_words(constraints, d),
@@ -181,7 +182,7 @@ class TreeRound:
         }
 
     def _of_kinds(self, *shape: int) -> dict[str, tuple[NDArray[Any] | None, Any]]:
-        """What is given and kept where columns have missing values or categories, of nodes of shape ``(R, M, k)``."""
+        """What is given and kept where columns have missing values or categories, of nodes of shape ``(R, M, T)``."""
         kinds, unit = self._data.kinds, self._data.unit
         if kinds is None:
             return {}
@@ -228,12 +229,12 @@ def joined_nodes(rounds: Sequence[TreeRound], t: int) -> Grown:
     parts = zip(*(own.used(t) for own in rounds), strict=True)
     feature, cut, left, value, *mixed = (np.concatenate(part) for part in parts)
     if kinds is None:
-        return feature, cut, left, value[:, None]
+        return feature, cut, left, value
     missing_left, sets = mixed
     parts_categories = (left > 0) & (kinds.categorical[feature] > 0)
     sets = sets[parts_categories]
     cut[parts_categories] = np.arange(len(sets))
-    return feature, cut, left, value[:, None], missing_left, sets
+    return feature, cut, left, value, missing_left, sets
 
 
 class GrownTrees(TreeRound):
@@ -264,7 +265,7 @@ class GrownTrees(TreeRound):
 
     @property
     def size(self) -> NDArray[np.int64]:
-        """Number of nodes of each tree, ``(M, k)``."""
+        """Number of nodes of each tree, ``(M, T)``."""
         return self.sizes[0]
 
     def _grow(self, scratch: Scratch) -> None:
@@ -294,7 +295,7 @@ class GrownTrees(TreeRound):
         length : array of shape (M,)
             What leaf values were divided by, beside the bound.
         """
-        members, k, rows = self.leaf.shape
+        (members, _, rows), k = self.leaf.shape, len(bound)
         outputs, length = np.empty((members, rows, k)), np.empty(members)
         task = partial(_kernels().scale, ctypes.byref(self.struct), bound, free, length, outputs)
         with parallel.workers(min(self._threads, members)) as run:

@@ -18,17 +18,19 @@ from gce.bases.trees.binned import BinnedRows
 from gce.bases.trees.binning import Grown
 from gce.bases.trees.grower import GrownTrees, Scratch
 from gce.bases.trees.tree_arrays import TreeArrays
-from gce.bases.trees.tree_data import Sampling, TreeData, TreeSettings
+from gce.bases.trees.tree_data import Sampling, Shape, TreeData, TreeSettings
 
 Array = NDArray[np.float64]
 
 #: Hashes of rows, where all rows are trained on and none are needed.
 UNNAMED = np.empty(0, np.uint64)
+#: Why a device does not grow trees of several outputs.
+_NO_VECTORS = 'it has no kernels for outputs_per_tree="all"'
 
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """Which trees are asked for: one per member and output, in units of the bound.
+    """Which trees are asked for: for each member one per output or one for all, in units of the bound.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ class TreeGrower(Protocol):
         """The trees that are asked for, on the device of the bound."""
 
 
-def tree_grower(binned: BinnedRows, context: FitContext) -> TreeGrower:
+def tree_grower(binned: BinnedRows, context: FitContext, shape: Shape) -> TreeGrower:
     """The grower for rows: on their own device if it has kernels, else on the processor.
 
     Parameters
@@ -80,6 +82,8 @@ def tree_grower(binned: BinnedRows, context: FitContext) -> TreeGrower:
     binned : BinnedRows
     context : FitContext
         Of the fit, whose trees share memory.
+    shape : Shape
+        Of the trees: devices have no kernels for vectors in leaves.
 
     Returns
     -------
@@ -92,13 +96,13 @@ def tree_grower(binned: BinnedRows, context: FitContext) -> TreeGrower:
             # most fits need none of it
             from gce.bases.trees.grower_cuda import device_grower
 
-            found = device_grower(binned, context)
+            found = _NO_VECTORS if shape.vector_leaves else device_grower(binned, context)
             if not isinstance(found, str):
                 return found
             warn_user(f"trees are grown on the processor, not on {device}: {found}", UserWarning)
         return ProcessorGrower(binned, context.cached((), "scratch of trees", Scratch))
 
-    return context.cached((binned,), "grower of trees", choose)
+    return context.cached((binned,), ("grower of trees", shape.vector_leaves), choose)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +148,6 @@ def sampling(binned: BinnedRows, settings: TreeSettings, keys: NDArray[np.uint64
 
 
 def tree_arrays(binned: BinnedRows, nodes: Grown, sizes: NDArray[np.int64], device: torch.device) -> TreeArrays:
-    """Trees of the given nodes and sizes ``(M, k)``."""
+    """Trees of the given nodes and sizes ``(M, T)``."""
     parts = sizes.reshape(-1), *binned.bins.as_splits(nodes)
     return TreeArrays(*(torch.from_numpy(part).to(device) for part in parts))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gce._utils.codecs import Parts
-from gce._utils.params import Rules, check_parameters, count
+from gce._utils.params import Rules, among, check_parameters, count
 from gce._utils.params import within as between
 from gce._utils.random import RoundStreams
 from gce.bases.boosted import Booster
@@ -32,7 +33,7 @@ _MOST_LEVELS = 16
 
 
 class Tree(BinnedBasis):
-    """Regression trees with few leaves, one tree per output.
+    """Regression trees with few leaves, one per output or one for all.
 
     A tree minimises the quadratic model of the objective, ``sum D g + g^2 H / 2`` with gradients ``D`` and Hessians
     ``H``, best split first. Where only its direction counts, the leaves are then scaled until the largest reaches the
@@ -56,6 +57,11 @@ class Tree(BinnedBasis):
         Maximum number of bins per column.
     learning_rate : float, default=0.1
         Fraction of the full step that is taken, where the algorithm is "auto"; shorter steps allow more rounds.
+    outputs_per_tree : {"one", "all"}, default="one"
+        Where there are several classes or targets, each atom has a tree for every output, or one tree for all of them
+        with a vector in each leaf: splits are chosen by the sum of their gains over the outputs. Tables with missing
+        values or categories have a tree for every output in any case. On a GPU trees for all outputs are grown on the
+        processor, and with several targets ``monotonic_cst`` needs "one".
 
     Examples
     --------
@@ -76,6 +82,7 @@ class Tree(BinnedBasis):
         "max_features": between(0, 1, "(]"),
         "subsample": between(0, 1, "(]"),
         "learning_rate": between(1e-6, 1),
+        "outputs_per_tree": among("one", "all"),
     }
 
     def __init__(
@@ -88,6 +95,7 @@ class Tree(BinnedBasis):
         subsample: float = 1.0,
         max_bins: int = 256,
         learning_rate: float = 0.1,
+        outputs_per_tree: Literal["one", "all"] = "one",
     ) -> None:
         self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
@@ -97,6 +105,7 @@ class Tree(BinnedBasis):
         self.subsample = subsample
         self.max_bins = max_bins
         self.learning_rate = learning_rate
+        self.outputs_per_tree = outputs_per_tree
 
     @property
     def fit_defaults(self) -> FitDefaults:
@@ -129,8 +138,9 @@ class Tree(BinnedBasis):
         from gce.bases.trees.growth import Growth, tree_grower
 
         binned = self.binned(X, context)
-        settings = self._settings(binned)
-        grown = tree_grower(binned, context).grow(Growth(objective.model, objective.bound, rng.member_keys(), settings))
+        settings = self._settings(binned, len(objective.bound))
+        asked = Growth(objective.model, objective.bound, rng.member_keys(), settings)
+        grown = tree_grower(binned, context, settings.shape).grow(asked)
         atoms = TreeAtoms.later(grown.load, objective.bound)
         return Proposal(atoms, grown.outputs, grown.length if objective.model.free else None)
 
@@ -141,14 +151,20 @@ class Tree(BinnedBasis):
         if X.device.type != "cpu" or not knows_loss(loss):
             return None
         binned, scratch = self.binned(X, context), context.cached((), "scratch of trees", Scratch)
-        settings = self._settings(binned)
+        settings = self._settings(binned, len(bound))
         return TreeBooster(binned, settings, scratch, bound, lambda trees: TreeAtoms(trees, bound))
 
-    def _settings(self, binned: BinnedRows) -> TreeSettings:
-        """What trees of binned rows are grown by."""
-        d = len(binned.bins.widths)
+    def _settings(self, binned: BinnedRows, outputs: int) -> TreeSettings:
+        """What trees of binned rows are grown by, for so many outputs."""
+        d, vectors = len(binned.bins.widths), self.outputs_per_tree == "all" and outputs > 1
+        if vectors and self._signs is not None:
+            raise ValueError(
+                f"monotonic_cst with {outputs} targets needs trees of their own: set outputs_per_tree='one', got 'all'"
+            )
+        # categories have an order for each output, but none for all
+        vectors = vectors and binned.bins.kinds is None
         return TreeSettings(
-            self._shape,
+            replace(self._shape, vector_leaves=vectors),
             least=self.min_samples_leaf,
             l2=self.l2_regularization,
             subsample=self.subsample,
@@ -168,7 +184,7 @@ class SymmetricTree(Tree):
     ----------
     max_depth : int, default=5
         Number of levels; a tree has ``2 ** max_depth`` leaves.
-    min_samples_leaf, l2_regularization, max_features, subsample, max_bins, learning_rate
+    min_samples_leaf, l2_regularization, max_features, subsample, max_bins, learning_rate, outputs_per_tree
         As in :class:`Tree`.
 
     Examples
@@ -189,6 +205,7 @@ class SymmetricTree(Tree):
         subsample: float = 1.0,
         max_bins: int = 128,
         learning_rate: float = 0.1,
+        outputs_per_tree: Literal["one", "all"] = "one",
     ) -> None:
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
@@ -197,6 +214,7 @@ class SymmetricTree(Tree):
         self.subsample = subsample
         self.max_bins = max_bins
         self.learning_rate = learning_rate
+        self.outputs_per_tree = outputs_per_tree
 
     @property
     def max_leaf_nodes(self) -> int:  # type: ignore[override]
@@ -209,12 +227,12 @@ class SymmetricTree(Tree):
 
 
 class TreeAtoms(TreeAtomsBase):
-    """Frozen trees: an atom is ``k`` trees, one per output, with leaves in units of the bound.
+    """Frozen trees: an atom is ``k`` trees, one per output, or one tree for all, with leaves in units of the bound.
 
     Parameters
     ----------
     trees : TreeArrays
-        Leaves have one value each, in [-1, 1].
+        Leaves have one value each, or ``k``, in [-1, 1].
     bound : Tensor of shape (k,)
 
     Examples
@@ -286,9 +304,11 @@ class TreeAtoms(TreeAtomsBase):
 
     @classmethod
     def restored(cls, parts: Parts, widths: Widths, bound: Tensor) -> TreeAtoms:
-        trees = TreeArrays.restored(parts.within("grove"), widths, 1, torch.float64)
-        own = parts.finite("bound", len(bound))
-        if len(trees) % len(bound):
+        stored, own = parts.within("grove"), parts.finite("bound", len(bound))
+        value = stored.tensors.get("value")
+        vectors = value is not None and value.ndim == 2 and value.shape[1] == len(bound)
+        trees = TreeArrays.restored(stored, widths, len(bound) if vectors else 1, torch.float64)
+        if len(trees) * trees.outputs % len(bound):
             raise ValueError(f"{len(trees)} trees cannot be divided among {len(bound)} outputs")
         if not within(own, bound) or trees.value.abs().max() > 1:
             raise ValueError("the trees can exceed the bound of the ensemble")
@@ -296,26 +316,32 @@ class TreeAtoms(TreeAtomsBase):
 
     @property
     def form(self) -> tuple[object, ...]:
-        return type(self), self.splits_columns, *self.bound.tolist()
+        return type(self), self.splits_columns, self.trees.outputs, *self.bound.tolist()
+
+    @property
+    def trees_per_atom(self) -> int:
+        """One per output, or one."""
+        return len(self.bound) // self.trees.outputs
 
     def __len__(self) -> int:
-        return len(self.trees) // len(self.bound)
+        return len(self.trees) // self.trees_per_atom
 
     def forward(self, X: Inputs) -> Tensor:
-        each = self.bound.repeat(len(self))[:, None]
-        outs = sum_leaves(self.trees, X, each, torch.arange(len(each)), len(each))
-        return outs.view(len(self), len(self.bound), len(X)).transpose(1, 2)
+        trees = self.trees
+        each = self.bound.repeat(len(self)).view(len(trees), trees.outputs)
+        outs = sum_leaves(trees, X, each, torch.arange(len(each)), len(each))
+        return outs.view(len(self), -1, len(X), trees.outputs).transpose(1, 2).flatten(2)
 
     def mix(self, X: Inputs, weights: Tensor) -> Tensor:
-        k = self.bound.shape[0]
+        trees, sums = self.trees, self.trees_per_atom
         # an ensemble gives the same weights again and again
         if self._mixed is None or self._mixed[0] is not weights:
-            each = (weights * self.bound).expand(len(self), k).reshape(-1, 1)
-            self._mixed = weights, each, torch.arange(len(each)) % k
-        return sum_leaves(self.trees, X, *self._mixed[1:], k)[..., 0].T
+            each = (weights * self.bound).expand(len(self), len(self.bound)).reshape(len(trees), trees.outputs)
+            self._mixed = weights, each, torch.arange(len(each)) % sums
+        return sum_leaves(trees, X, *self._mixed[1:], sums).transpose(0, 1).flatten(1)
 
     def select(self, index: Tensor) -> Self:
-        k = len(self.bound)
+        k = self.trees_per_atom
         own = (index[:, None] * k + torch.arange(k, device=index.device)).flatten()
         return type(self)(self.trees.select(own), self.bound)
 

@@ -20,11 +20,18 @@ class Shape:
     max_depth : int
     symmetric : bool
         One split for all nodes of a level, down to ``max_depth``.
+    vector_leaves : bool, default=False
+        One tree for all outputs, with a value for each in every leaf.
     """
 
     max_leaf_nodes: int
     max_depth: int
     symmetric: bool
+    vector_leaves: bool = False
+
+    def trees(self, outputs: int) -> int:
+        """Trees that so many outputs have together."""
+        return 1 if self.vector_leaves else outputs
 
     def most_nodes(self, rows: int) -> int:
         """Nodes that a tree of so many rows can have."""
@@ -71,7 +78,7 @@ CATEGORIES = CategoryRule()
 
 @dataclass(frozen=True, eq=False)
 class TreeData:
-    """What the trees of one round learn from: one tree for each of ``M`` members and ``k`` outputs.
+    """What the trees of one round learn from: for each of ``M`` members one per output, or one for all ``k`` outputs.
 
     A tree lowers ``sum D u + u^2 H / 2``.
 

@@ -46,12 +46,13 @@ def boosted(graph: Graph, part: TreeAtoms, weights: Array, X: EncodedRows) -> st
     -------
     str
     """
-    k = len(part.bound)
-    height = (weights * part.bound.cpu().numpy()).reshape(-1)
-    trees = np.flatnonzero(height)
+    k, values = len(part.bound), part.trees.outputs
+    height = (weights * part.bound.cpu().numpy()).reshape(-1, values)
+    trees = np.flatnonzero(height.any(1))
     arrays = part.trees.select(torch.from_numpy(trees).to(part.bound.device))
     by_leaf = np.repeat(trees, _leaf_counts(arrays))
-    return _sum_trees(graph, arrays, _leaf_values(arrays) * height[by_leaf, None], by_leaf[:, None] % k, k, X)
+    output = by_leaf[:, None] % part.trees_per_atom + np.arange(values)
+    return _sum_trees(graph, arrays, _leaf_values(arrays) * height[by_leaf], output, k, X)
 
 
 def forests(graph: Graph, part: ForestAtoms, weights: Array, X: EncodedRows) -> str:
