@@ -142,10 +142,7 @@ void drop_rows(const Round &trees, const double *bound, double *outputs) {
         const Tree tree{trees.feature + first, trees.cut + first, trees.left + first, trees.value + first, trees.leaf,
                         mixed ? trees.missing_left + first : nullptr, mixed ? trees.sets + 4 * first : nullptr};
         std::fill(trees.leaf, trees.leaf + trees.n_rows, -1);
-        if (mixed)
-            drop_others(codes, tree, Kinds{trees.missing, trees.categorical, {}}, trees.widths);
-        else
-            drop_others(codes, tree);
+        drop_others(codes, trees.bundles, tree, Kinds{trees.missing, trees.categorical, {}}, trees.widths);
         for (i64 i = 0; i < trees.n_rows; i++) outputs[i * trees.outputs + j] = bound[j] * tree.value[tree.leaf[i]];
     }
 }

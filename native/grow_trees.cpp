@@ -72,7 +72,8 @@ Training training(const Round &round, i64 tree, const Drawn &drawn) {
             exponent_for(largest_D),
             exponent_for(largest_H),
             round.threads,
-            kinds(round, member)};
+            kinds(round, member),
+            round.bundles};
 }
 
 // The memory of the widest tree that could be drawn: all rows and all columns.
@@ -82,6 +83,7 @@ i64 scratch_size(const Round &round) {
     Training all{{round.codes, round.n_rows}, drawn.rows, round.n_train,   nullptr,     nullptr, 1, 0,
                        nullptr,                     round.n_columns,             round.widths};
     all.constraints = {round.sign, round.group, round.group_words};
+    all.bundles = round.bundles;
     // columns of any kind take the same memory, but for the plans of nodes
     if (round.symmetric)
         Symmetric<true>(arena, all, round.depth);

@@ -29,6 +29,7 @@ struct Round {
     i64 few, most;
     u8 *missing_left; // (M, k, most_nodes)
     u64 *sets;        // (M, k, most_nodes, 4)
+    Bundles bundles;  // of columns, where codes are shared by some
 
     bool mixed() const { return missing != nullptr; }
 };

@@ -87,7 +87,7 @@ def tree_grower(binned: BinnedRows, context: FitContext) -> TreeGrower:
     """
 
     def choose() -> TreeGrower:
-        device = binned.tensor.device
+        device = binned.stored.device
         if device.type != "cpu":
             # most fits need none of it
             from gce.bases.trees.grower_cuda import device_grower
@@ -134,7 +134,8 @@ def tree_data(binned: BinnedRows, settings: TreeSettings, gradient: Array, hessi
     # rows are counted by their share of H, and a row without a gradient has the average Hessian
     drawn = unit / settings.subsample
     bins, least, l2 = binned.bins, settings.least * drawn, settings.l2 * drawn
-    return TreeData(binned.codes, bins.widths, gradient, hessian, least, l2, bins.kinds, drawn)
+    given = binned.stored_codes, bins.widths, gradient, hessian, least, l2
+    return TreeData(*given, bins.kinds, drawn, binned.bundles)
 
 
 def sampling(binned: BinnedRows, settings: TreeSettings, keys: NDArray[np.uint64]) -> Sampling:
