@@ -57,7 +57,7 @@ class BinnedRows:
 
     @cached_property
     def tensor(self) -> Tensor:
-        """The bin of every number, ``(ceil(d / 4), N, 4)``, for growers that know no bundles; kept once it is asked for."""
+        """The bin of every number, ``(ceil(d / 4), N, 4)``, for growers that know no bundles; kept once asked for."""
         if self.bundles is None:
             return self.stored
         if isinstance(self.X, SparseRows):
@@ -80,7 +80,7 @@ class BinnedRows:
             return cls._of_sparse(X, max_bins)
         if X.device.type != "cpu":
             return cls(X, *binned_on_device(X, max_bins))
-        return cls._of_codes(X, *Bins.learn(_dense_blocks(X), *X.shape, max_bins))
+        return cls._of_codes(X, *Bins.learn(_dense_blocks(X), len(X), X.shape[1], max_bins))
 
     @classmethod
     def _of_codes(cls, X: Rows, bins: Bins, codes: NDArray[np.uint8]) -> BinnedRows:
@@ -116,8 +116,8 @@ def _check_size(X: SparseRows, stored: int) -> None:
     n, d = X.shape
     if n * stored > BINNED_BYTES:
         raise ValueError(
-            f"trees need one byte for each value of sparse rows, less where columns are never in one row, and {n:,} rows "
-            f"of {d:,} columns would take {format_gib(n * stored)}, more than {format_gib(BINNED_BYTES)}: use "
+            f"trees need one byte for each value of sparse rows, less where no row has two of some columns, and {n:,} "
+            f"rows of {d:,} columns would take {format_gib(n * stored)}, more than {format_gib(BINNED_BYTES)}: use "
             "basis='neural', or fewer columns"
         )
 

@@ -1,8 +1,8 @@
 """Bundles of columns that are never both away from their most frequent bins, such as the flags of one category.
 
 They share one column of codes, see native/bundles.hpp: code 0 where all of them are at their most frequent bins, and
-behind it the other bins of each. No row is an exception, so that the bin of every column can be read from the codes, and
-trees are the same to the bit as those of codes by column.
+behind it the other bins of each. No row is an exception, so that the bin of every column can be read from the codes,
+and trees are the same to the bit as those of codes by column.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce._utils.native import INT, array, kernel
-from gce.bases.trees.binning import CODES, Bins, bin_edges, distinct
+from gce.bases.trees.binning import Bins, bin_edges, distinct
 from gce.preprocessing.sparse import SparseRows
 
 Codes = NDArray[np.uint8]

@@ -113,7 +113,6 @@ class TreeRound:
         self._feature, self._cut, self._left = (np.empty((rounds, members, k, most), np.int32) for _ in range(3))
         self._value = np.empty((rounds, members, k, most))
         self.sizes, self.leaf = np.zeros((rounds, members, k), np.int64), np.empty((members, k, rows), np.int32)
-        counter = np.zeros(1, np.int64)
         worth = 1 + data.gradient.size * d // _WORTH_A_THREAD
         self._threads = min(parallel.threads(), members * k, worth)
         arrays: dict[str, tuple[NDArray[Any] | None, Any]] = {
@@ -133,9 +132,8 @@ class TreeRound:
             "value": (self._value, np.float64),
             "size": (self.sizes, np.int64),
             "leaf": (self.leaf, np.int32),
-            "next": (counter, np.int64),
-            **self._of_kinds(rounds, members, k),
-            **_of_bundles(data.bundles),
+            "next": (np.zeros(1, np.int64), np.int64),
+            **self._of_kinds(rounds, members, k) | _of_bundles(data.bundles),
         }
         # the structure holds addresses only
         self._kept = arrays, sampling, constraints, reduce
