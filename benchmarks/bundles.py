@@ -2,8 +2,8 @@
 
     python benchmarks/bundles.py
 
-Writes results/bundles.md. Three made-up tables: numbers beside the flags of categories, dense; the counts of words, sparse;
-and numbers alone, where nothing can be bundled. Trees with and without bundles are compared bit by bit.
+Writes results/bundles.md. Three made-up tables: numbers beside the flags of categories, dense; the counts of words,
+sparse; and numbers alone, where nothing can be bundled. Trees with and without bundles are compared bit by bit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ABOUT = """# Bundles of exclusive columns
 Made by `python benchmarks/bundles.py` on {machine}, {threads} thread(s), with other work beside it: times are a guide.
 Milliseconds of one round, one tree of one output with all rows and columns and at least {least} rows a leaf, the
 gradients of squared errors: the median of {repeats} after a first one, with and without bundles in turn. "Codes" are
-what growers read, in MB. Binning "without" does not look for bundles; of sparse rows, both read the stored entries only.
+what growers read, in MB. Binning "without" does not look for bundles; of sparse rows, both read stored entries only.
 Trees with and without bundles were equal to the bit in every cell.
 """
 
