@@ -8,6 +8,7 @@ template <bool MIXED> class BestFirst {
   public:
     BestFirst(Arena &arena, const Training &given, i64 leaves, i64 depth)
         : given_(given), leaves_(leaves), depth_(depth), rows_(given.take_rows(arena)), columns_(given.take_columns(arena)),
+          stored_(given.take_stored(arena)),
           nodes_(arena.take<Node>(2 * leaves - 1)), histograms_(arena.take<Sum>(leaves * columns_.bins)),
           alive_(arena.take<u64>(leaves * given.constraints.words)) {}
 
@@ -48,9 +49,7 @@ template <bool MIXED> class BestFirst {
     Sum *histogram(const Node &node) const { return histograms_ + node.slot * columns_.bins; }
 
     void fill_rows(const Node &node) {
-        fill(histogram(node), given_.codes, rows_.order + node.first, rows_.rows + node.first, node.last - node.first,
-             columns_, given_.threads);
-        given_.reduce(histogram(node), columns_.bins);
+        given_.fill_node(histogram(node), rows_, node.first, node.last, columns_, stored_);
     }
 
     // The leaf whose split gains most; the first of equals.
@@ -118,10 +117,10 @@ template <bool MIXED> class BestFirst {
             u8 table[MOST_BINS] = {};
             plan.tabulate(kinds_, column, width, table);
             tree.keep(at, plan, kinds_.categorical[column] != 0);
-            return rows_.part(given_.codes, column, [&](u8 code) { return table[code]; }, node.first, node.last);
+            return given_.part(rows_, column, [&](u8 code) { return table[code]; }, node.first, node.last);
         }
         const u8 cut = static_cast<u8>(plan.bin);
-        return rows_.part(given_.codes, column, [cut](u8 code) { return code <= cut; }, node.first, node.last);
+        return given_.part(rows_, column, [cut](u8 code) { return code <= cut; }, node.first, node.last);
     }
 
     // The order of values that a split keeps: none where missing values are parted from all others.
@@ -179,16 +178,14 @@ template <bool MIXED> class BestFirst {
         for (i64 i = 0; i < count; i++)
             if (!tree.left[i])
                 tree.value[i] = given_.scaled(nodes_[i].bounds.clip(best_value(nodes_[i].sum, l2)));
-        if constexpr (MIXED)
-            drop_others(given_.codes, tree, kinds_, given_.widths);
-        else
-            drop_others(given_.codes, tree);
+        drop_others(given_.codes, given_.bundles, tree, kinds_, given_.widths);
     }
 
     Training given_;
     i64 leaves_, depth_;
     Rows rows_;
     Columns columns_;
+    Stored stored_;
     Node *nodes_;
     Sum *histograms_;
     u64 *alive_; // by the split that a node is a child of

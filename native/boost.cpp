@@ -140,10 +140,7 @@ void drop_rows(const Round &trees, const double *bound, double *outputs) {
     for (i64 t = 0; t < trees.trees; t++) {
         const Tree tree = trees.tree(t, trees.leaf);
         std::fill(trees.leaf, trees.leaf + trees.n_rows, -1);
-        if (trees.mixed())
-            drop_others(codes, tree, Kinds{trees.missing, trees.categorical, {}}, trees.widths);
-        else
-            drop_others(codes, tree);
+        drop_others(codes, trees.bundles, tree, Kinds{trees.missing, trees.categorical, {}}, trees.widths);
         for (i64 i = 0; i < trees.n_rows; i++)
             for (i64 v = 0; v < width; v++)
                 outputs[i * trees.outputs + t + v] = bound[t + v] * tree.value[tree.leaf[i] * width + v];

@@ -86,7 +86,8 @@ Training training(const Round &round, i64 tree, const Drawn &drawn) {
             exponent_for(largest_H),
             round.threads,
             kinds(round, member),
-            all_rows};
+            all_rows,
+            round.bundles};
 }
 
 // The memory of the widest tree that could be drawn: all rows and all columns.
@@ -96,6 +97,7 @@ i64 scratch_size(const Round &round) {
     Training all{{round.codes, round.n_rows}, drawn.rows, round.n_train, nullptr,      nullptr, round.outputs, 0,
                  nullptr,                     round.n_columns, round.widths};
     all.constraints = {round.sign, round.group, round.group_words};
+    all.bundles = round.bundles;
     if (round.leaf_values() > 1) {
         if (round.symmetric)
             VectorSymmetric(arena, all, round.n_train, round.depth);

@@ -29,6 +29,7 @@ struct Round {
     i64 few, most;
     u8 *missing_left; // (M, T, most_nodes)
     u64 *sets;        // (M, T, most_nodes, 4)
+    Bundles bundles;  // of columns, where codes are shared by some
 
     i64 leaf_values() const { return outputs / trees; }
 

@@ -8,6 +8,7 @@ template <bool MIXED> class Symmetric {
   public:
     Symmetric(Arena &arena, const Training &given, i64 depth)
         : given_(given), most_(i64(1) << depth), rows_(given.take_rows(arena)), columns_(given.take_columns(arena)),
+          stored_(given.take_stored(arena)),
           nodes_(arena.take<Node>(most_)), children_(arena.take<Node>(most_)),
           histograms_(arena.take<Sum>((most_ + 1) / 2 * columns_.bins)), kept_(arena.take<Sum>(columns_.bins)),
           gain_(arena.take<double>(256)), alive_(arena.take<u64>(given.constraints.words)) {}
@@ -47,9 +48,7 @@ template <bool MIXED> class Symmetric {
     Sum *histogram(i64 node) const { return histograms_ + node * columns_.bins; }
 
     void fill_rows(const Node &node, Sum *into) {
-        fill(into, given_.codes, rows_.order + node.first, rows_.rows + node.first, node.last - node.first, columns_,
-             given_.threads);
-        given_.reduce(into, columns_.bins);
+        given_.fill_node(into, rows_, node.first, node.last, columns_, stored_);
     }
 
     // The split with the largest sum of gains over the nodes of a level.
@@ -161,9 +160,9 @@ template <bool MIXED> class Symmetric {
 
     i64 part(const Node &node, const Plan &found, i64 column, const u8 *table) {
         if constexpr (MIXED)
-            return rows_.part(given_.codes, column, [table](u8 code) { return table[code]; }, node.first, node.last);
+            return given_.part(rows_, column, [table](u8 code) { return table[code]; }, node.first, node.last);
         const u8 cut = static_cast<u8>(found.bin);
-        return rows_.part(given_.codes, column, [cut](u8 code) { return code <= cut; }, node.first, node.last);
+        return given_.part(rows_, column, [cut](u8 code) { return code <= cut; }, node.first, node.last);
     }
 
     void split(const Tree &tree, Plan &found, i64 count, i64 before) {
@@ -226,16 +225,14 @@ template <bool MIXED> class Symmetric {
         // a split is made in all nodes: leaves with too few rows are clipped to the range of the others
         for (i64 end = 0; end < count; end++)
             tree.value[before + end] = std::min(std::max(tree.value[before + end], -farthest), farthest);
-        if constexpr (MIXED)
-            drop_others(given_.codes, tree, kinds_, given_.widths);
-        else
-            drop_others(given_.codes, tree);
+        drop_others(given_.codes, given_.bundles, tree, kinds_, given_.widths);
     }
 
     Training given_;
     i64 most_;
     Rows rows_;
     Columns columns_;
+    Stored stored_;
     Node *nodes_, *children_;
     Sum *histograms_, *kept_;
     double *gain_;

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "arena.hpp"
+#include "bundles.hpp"
 #include "categories.hpp"
 #include "histogram.hpp"
 
@@ -41,6 +42,7 @@ struct Training {
     i64 threads = 1;                    // that may fill one histogram
     Kinds kinds = {};                   // of columns, where some have missing values or categories
     i64 all_rows = 0; // of all shards
+    Bundles bundles = {};               // of columns, where codes are shared by some
 
     Rows take_rows(Arena &arena) const {
         return {arena.take<u32>(n), arena.take<u32>(n), arena.take<Quantised>(n), arena.take<Quantised>(n)};
@@ -57,6 +59,28 @@ struct Training {
         if (start)
             start[0] = 0;
         return {columns, start, n_columns, bins};
+    }
+
+    Stored take_stored(Arena &arena) const { return ::take_stored(arena, bundles, columns, n_columns); }
+
+    // Sums of rows [first, last) by column and bin, of all shards.
+    void fill_node(Sum *histogram, const Rows &of, i64 first, i64 last, const Columns &own, const Stored &stored) const {
+        const u32 *order = of.order + first;
+        if (bundles.any())
+            fill_bundled(histogram, codes, order, of.rows + first, last - first, own, threads, bundles, stored);
+        else
+            fill(histogram, codes, order, of.rows + first, last - first, own, threads);
+        reduce(histogram, own.bins);
+    }
+
+    // Part rows [first, last) by whether a column's bin goes left.
+    template <class GoesLeft> i64 part(Rows &of, i64 column, GoesLeft goes_left, i64 first, i64 last) const {
+        if (!bundles.any())
+            return of.part(codes, column, goes_left, first, last);
+        u8 table[MOST_BINS];
+        for (i64 code = 0; code < MOST_BINS; code++)
+            table[code] = goes_left(bundles.bin(column, widths[column], code));
+        return of.part(codes, bundles.store[column], [&table](u8 code) { return table[code]; }, first, last);
     }
 
     void reduce(Sum *sums, i64 count) const {
@@ -106,7 +130,7 @@ struct Training {
 };
 
 // Rows without a leaf (-1) go to theirs, by codes.
-inline void drop_others(const Codes &codes, const Tree &tree) {
+template <class Binned> void drop_others(const Binned &codes, const Tree &tree) {
     for (i64 i = 0; i < codes.rows; i++) {
         if (tree.leaf[i] >= 0)
             continue;
@@ -118,7 +142,8 @@ inline void drop_others(const Codes &codes, const Tree &tree) {
 }
 
 // The same where columns have kinds.
-inline void drop_others(const Codes &codes, const Tree &tree, const Kinds &kinds, const i64 *widths) {
+template <class Binned>
+void drop_others(const Binned &codes, const Tree &tree, const Kinds &kinds, const i64 *widths) {
     for (i64 i = 0; i < codes.rows; i++) {
         if (tree.leaf[i] >= 0)
             continue;
@@ -135,4 +160,18 @@ inline void drop_others(const Codes &codes, const Tree &tree, const Kinds &kinds
         }
         tree.leaf[i] = node;
     }
+}
+
+// The same, whichever columns there are.
+inline void drop_others(const Codes &codes, const Bundles &bundles, const Tree &tree, const Kinds &kinds, const i64 *widths) {
+    const auto drop = [&](const auto &binned) {
+        if (kinds.missing)
+            drop_others(binned, tree, kinds, widths);
+        else
+            drop_others(binned, tree);
+    };
+    if (bundles.any())
+        drop(BundledCodes{codes, bundles, widths});
+    else
+        drop(codes);
 }

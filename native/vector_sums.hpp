@@ -85,7 +85,7 @@ class VectorGrower {
 
     void reduce(i64 *sums, i64 count) const {
         if (given_.reduce_sums)
-            given_.reduce_sums(sums, count);
+            given_.reduce_sums(sums, count, ADDED);
     }
 
     // Rows in their order and their integers; the sums of all.
@@ -202,7 +202,7 @@ class VectorGrower {
 
     // Sums of a leaf's rows, rounded more finely, and their leaf.
     void finish_leaf(const Tree &tree, i64 leaf, i64 first, i64 last, i64 *sums) const {
-        const i64 more = finer(given_.codes.rows);
+        const i64 more = finer(given_.all_rows);
         const Rounded by_D(given_.exponent_D + more), by_H(given_.exponent_H + more);
         std::fill(sums, sums + width_, 0);
         for (i64 i = first; i < last; i++) {

@@ -18,6 +18,7 @@ from gce.bases.base import Basis
 from gce.bases.context import FitContext
 from gce.bases.trees import Bins
 from gce.bases.trees.binning import CODES, Array, binned_on_device
+from gce.bases.trees.bundles import Bundles, bundle_codes, empty_codes, learn_sparse, unbundled
 from gce.preprocessing.mixed import MixedRows, Rows
 from gce.preprocessing.row_hashes import hash_rows
 from gce.preprocessing.sparse import DENSE_BLOCK_SIZE, Inputs, SparseRows
@@ -36,15 +37,32 @@ class BinnedRows:
     ----------
     X : Tensor, SparseRows or MixedRows of shape (N, d)
     bins : Bins
-    tensor : Tensor of shape (ceil(d / 4), N, 4), uint8
-        The bin of every number, one byte each, in blocks of four columns: that of row ``i`` in column ``c`` is
-        ``tensor[c // 4, i, c % 4]``, and 0 where there is no such column. Growers visit rows in an order of their own,
+    stored : Tensor of shape (ceil(s / 4), N, 4), uint8
+        The codes of stored columns, one byte each, in blocks of four: that of row ``i`` in column ``c`` is
+        ``stored[c // 4, i, c % 4]``, and 0 where there is no such column. Growers visit rows in an order of their own,
         and find four columns where they find one. It is on the device of ``X``.
+    bundles : Bundles, optional
+        Which columns share a stored one. Default: codes are bins, column by column.
     """
 
     X: Rows
     bins: Bins
-    tensor: Tensor
+    stored: Tensor
+    bundles: Bundles | None = None
+
+    @cached_property
+    def stored_codes(self) -> NDArray[np.uint8]:
+        """``stored`` as an array, for the growers on the processor that know bundles."""
+        return self.stored.cpu().numpy()
+
+    @cached_property
+    def tensor(self) -> Tensor:
+        """The bin of every number, ``(ceil(d / 4), N, 4)``, for growers that know no bundles; kept once asked for."""
+        if self.bundles is None:
+            return self.stored
+        if isinstance(self.X, SparseRows):
+            _check_size(self.X, self.X.shape[1])
+        return torch.from_numpy(self.bundles.unfold(self.stored_codes, self.bins.widths))
 
     @cached_property
     def codes(self) -> NDArray[np.uint8]:
@@ -57,17 +75,27 @@ class BinnedRows:
         if isinstance(X, MixedRows):
             some, (n, d) = X.columns, X.columns.shape
             bins, codes = Bins.learn(_dense_blocks(some), n, d, max_bins, X.categorical)
-            return cls(X, bins, torch.from_numpy(codes))
-        n, d = X.shape
-        if isinstance(X, SparseRows) and n * d > BINNED_BYTES:
-            raise ValueError(
-                f"trees need one byte for each value of sparse rows, and {n:,} rows of {d:,} columns would take "
-                f"{format_gib(n * d)}, more than {format_gib(BINNED_BYTES)}: use basis='neural', or fewer columns"
-            )
-        if isinstance(X, Tensor) and X.device.type != "cpu":
+            return cls._of_codes(X, bins, codes)
+        if isinstance(X, SparseRows):
+            return cls._of_sparse(X, max_bins)
+        if X.device.type != "cpu":
             return cls(X, *binned_on_device(X, max_bins))
-        bins, codes = Bins.learn(_sparse_blocks(X) if isinstance(X, SparseRows) else _dense_blocks(X), n, d, max_bins)
-        return cls(X, bins, torch.from_numpy(codes))
+        return cls._of_codes(X, *Bins.learn(_dense_blocks(X), len(X), X.shape[1], max_bins))
+
+    @classmethod
+    def _of_codes(cls, X: Rows, bins: Bins, codes: NDArray[np.uint8]) -> BinnedRows:
+        stored, bundles = bundle_codes(codes, bins.widths)
+        return cls(X, bins, torch.from_numpy(stored), bundles)
+
+    @classmethod
+    def _of_sparse(cls, X: SparseRows, max_bins: int) -> BinnedRows:
+        bins, away = learn_sparse(X, max_bins)
+        bundles = away.bundled(bins.widths, len(X))
+        places = unbundled(bins.widths) if bundles is None else bundles
+        _check_size(X, len(places.widths))
+        stored = empty_codes(len(X), len(places.widths))
+        away.fold(places, stored)
+        return cls(X, bins, torch.from_numpy(stored), bundles)
 
     def by_column(self, given: NDArray[Any] | None) -> NDArray[Any] | None:
         """What is given for each input of networks, ``(inputs, ...)``, for each column that is binned, ``(d, ...)``."""
@@ -83,6 +111,17 @@ class BinnedRows:
         return np.concatenate([hash_rows(np.round(some * 2.0**20)) for some in blocks])
 
 
+def _check_size(X: SparseRows, stored: int) -> None:
+    """Refuse sparse rows whose codes, in so many stored columns, would take too much memory."""
+    n, d = X.shape
+    if n * stored > BINNED_BYTES:
+        raise ValueError(
+            f"trees need one byte for each value of sparse rows, less where no row has two of some columns, and {n:,} "
+            f"rows of {d:,} columns would take {format_gib(n * stored)}, more than {format_gib(BINNED_BYTES)}: use "
+            "basis='neural', or fewer columns"
+        )
+
+
 def _rows_at_a_time(X: Tensor) -> Iterator[Array]:
     """Blocks of rows, so that no copy is made of all."""
     return (some.double().cpu().numpy() for some in X.split(max(1, DENSE_BLOCK_SIZE // max(X.shape[1], 1))))
@@ -93,16 +132,6 @@ def _dense_blocks(X: Tensor) -> Iterator[Callable[[], Array]]:
 
     def block(first: int) -> Array:
         return np.ascontiguousarray(X[:, first : first + 4].cpu().numpy().T, dtype=np.float64)
-
-    return (partial(block, first) for first in range(0, X.shape[1], 4))
-
-
-def _sparse_blocks(X: SparseRows) -> Iterator[Callable[[], Array]]:
-    by_column, centre = X.matrix.tocsc(), X.centre.double().numpy()
-
-    def block(first: int) -> Array:
-        some = slice(first, first + 4)
-        return by_column[:, some].astype(np.float64).toarray(order="F").T + centre[some, None]
 
     return (partial(block, first) for first in range(0, X.shape[1], 4))
 

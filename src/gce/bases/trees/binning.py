@@ -166,7 +166,7 @@ def _binned(block: Callable[[], Array], out: NDArray[np.uint8], codes: int) -> l
     """The edges of some columns, whose codes are written to ``out`` ``(n, 4)``."""
     learned = []
     for j, column in enumerate(block()):
-        edges = _edges(distinct(column), codes)
+        edges = bin_edges(distinct(column), codes)
         _kernels()[1](column, len(column), edges, len(edges), out, j)
         learned.append(edges)
     return learned
@@ -185,7 +185,7 @@ def _binned_mixed(
         missing = np.isnan(column)
         some = bool(missing.any())
         # numbers need two bins to be split at all
-        edges = _edges(distinct(column[~missing] if some else column), max(2, codes - some))
+        edges = bin_edges(distinct(column[~missing] if some else column), max(2, codes - some))
         _kernels()[1](column, len(column), edges, len(edges), out, j)
         if some:
             out[missing, j] = len(edges) + 1
@@ -243,8 +243,8 @@ def binned_on_device(X: Tensor, codes: int = CODES) -> tuple[Bins, Tensor]:
     return Bins(tuple(learned)), out
 
 
-def _edges(values: Array, codes: int) -> Array:
-    """Edges between sorted distinct values."""
+def bin_edges(values: Array, codes: int) -> Array:
+    """Edges of at most ``codes`` bins between sorted distinct values ``(v,)``."""
     places = _places(len(values), codes)
     return _middle(values[places - 1], values[places])
 

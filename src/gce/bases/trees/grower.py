@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gce._utils import parallel
 from gce._utils.native import INT, array, kernel
 from gce.bases.trees.binning import Grown, Kinds
+from gce.bases.trees.bundles import Bundles
 from gce.bases.trees.tree_data import CATEGORIES, Constraints, Sampling, Shape, TreeData
 
 #: Gradients of rows times columns below which a second thread costs more than it brings.
@@ -87,6 +88,8 @@ class Round(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("missing", "categorical", "smoothing", "rarest", "extra")),
         *((name, ctypes.c_int64) for name in ("few", "most")),
         *((name, ctypes.c_void_p) for name in ("missing_left", "sets")),
+        *((name, ctypes.c_void_p) for name in ("store", "offset", "common", "stored_widths")),
+        ("stored", ctypes.c_int64),
     ]
 
 
@@ -150,6 +153,7 @@ class TreeRound:
             leaves=shape.most_leaves(all_rows),
             depth=shape.max_depth,
             most_nodes=most,
+            stored=0 if data.bundles is None else len(data.bundles.widths),
             few=CATEGORIES.few,
             most=CATEGORIES.most,
             # threads that have no tree of their own share the columns of another
@@ -179,6 +183,7 @@ class TreeRound:
             "leaf": (self.leaf, np.int32),
             "next": (np.zeros(1, np.int64), np.int64),
             **self._of_kinds(*self.sizes.shape),
+            **_of_bundles(data.bundles),
         }
 
     def _of_kinds(self, *shape: int) -> dict[str, tuple[NDArray[Any] | None, Any]]:
@@ -301,6 +306,15 @@ class GrownTrees(TreeRound):
         with parallel.workers(min(self._threads, members)) as run:
             run([partial(task, m) for m in range(members)])
         return outputs, length
+
+
+def _of_bundles(bundles: Bundles | None) -> dict[str, tuple[NDArray[Any] | None, Any]]:
+    """What is given where columns share stored ones."""
+    if bundles is None:
+        return {}
+    arrays = bundles.store, bundles.offset, bundles.common, bundles.widths
+    names = "store", "offset", "common", "stored_widths"
+    return {name: (given, np.int64) for name, given in zip(names, arrays, strict=True)}
 
 
 def _words(constraints: Constraints, columns: int) -> int:

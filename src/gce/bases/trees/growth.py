@@ -91,7 +91,7 @@ def tree_grower(binned: BinnedRows, context: FitContext, shape: Shape) -> TreeGr
     """
 
     def choose() -> TreeGrower:
-        device = binned.tensor.device
+        device = binned.stored.device
         if device.type != "cpu":
             # most fits need none of it
             from gce.bases.trees.grower_cuda import device_grower
@@ -138,7 +138,11 @@ def tree_data(binned: BinnedRows, settings: TreeSettings, gradient: Array, hessi
     # rows are counted by their share of H, and a row without a gradient has the average Hessian
     drawn = unit / settings.subsample
     bins, least, l2 = binned.bins, settings.least * drawn, settings.l2 * drawn
-    return TreeData(binned.codes, bins.widths, gradient, hessian, least, l2, bins.kinds, drawn)
+    about = bins.widths, gradient, hessian, least, l2, bins.kinds, drawn
+    if settings.shape.vector_leaves:
+        # their grower knows no bundles
+        return TreeData(binned.codes, *about)
+    return TreeData(binned.stored_codes, *about, binned.bundles)
 
 
 def sampling(binned: BinnedRows, settings: TreeSettings, keys: NDArray[np.uint64]) -> Sampling:

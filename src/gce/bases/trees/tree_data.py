@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce.bases.trees.binning import Kinds
+from gce.bases.trees.bundles import Bundles
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class TreeData:
     Parameters
     ----------
     codes : array of shape (B, N, 4)
-        Binned rows; the first ``n`` are trained on.
+        Binned rows, in blocks of four columns, or of four stored ones; the first ``n`` are trained on.
     widths : array of shape (d,)
         Number of bins of each column.
     gradient, hessian : array of shape (M, n, k)
@@ -98,6 +99,8 @@ class TreeData:
         Columns with missing values or categories.
     unit : array of shape (M,), optional
         A row's Hessian as a fraction of that of all rows, for the rule of categories.
+    bundles : Bundles, optional
+        Columns that share stored ones. Default: codes are bins, column by column.
     """
 
     codes: NDArray[np.uint8]
@@ -108,6 +111,7 @@ class TreeData:
     l2: NDArray[np.float64]
     kinds: Kinds | None = None
     unit: NDArray[np.float64] | None = None
+    bundles: Bundles | None = None
 
 
 @dataclass(frozen=True, eq=False)
