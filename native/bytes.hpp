@@ -5,6 +5,10 @@
 
 #include "common.hpp"
 
+#if defined(__GNUC__) && defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #if defined(__GNUC__)
 
 #if defined(__AVX2__)
@@ -27,6 +31,25 @@ inline Bytes each(u8 number) { return Bytes{} + number; }
 inline Bytes equal(Bytes a, Bytes b) { return reinterpret_cast<Bytes>(a == b); }
 inline void store(u8 *to, Bytes some) { std::memcpy(to, &some, sizeof some); }
 
+// 255 where a set has a bit, else 0: `bit` of the byte at `index` of its 32 bytes. Lanes behind the last row may hold anything.
+inline Bytes in_set(const u8 *set, const std::int8_t *index, const std::int8_t *bit) {
+#if defined(__AVX2__)
+    const auto load = [](const void *from) { return _mm256_loadu_si256(static_cast<const __m256i *>(from)); };
+    const auto half = [](const void *from) { return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i *>(from))); };
+    const __m256i at = load(index), wanted = load(bit);
+    const __m256i low = _mm256_shuffle_epi8(half(set), at), high = _mm256_shuffle_epi8(half(set + 16), at);
+    // the highest bit of each lane chooses: that of an index beyond 15 is its fourth
+    const __m256i own = _mm256_blendv_epi8(low, high, _mm256_slli_epi16(at, 3));
+    return reinterpret_cast<Bytes>(_mm256_cmpeq_epi8(_mm256_and_si256(own, wanted), wanted));
+#else
+    u8 out[GCE_BYTES];
+    for (int i = 0; i < GCE_BYTES; i++) out[i] = (set[index[i] & 31] & static_cast<u8>(bit[i])) ? 255 : 0;
+    Bytes some;
+    std::memcpy(&some, out, sizeof some);
+    return some;
+#endif
+}
+
 using Pair = double __attribute__((vector_size(16)));
 
 inline Pair pair(double a, double b) { return Pair{a, b}; }
@@ -47,6 +70,9 @@ template <class Function> inline Bytes lanes(Function function) {
 
 inline Bytes below(std::int8_t bound, const std::int8_t *codes) {
     return lanes([=](int i) { return bound > codes[i] ? 255 : 0; });
+}
+inline Bytes in_set(const u8 *set, const std::int8_t *index, const std::int8_t *bit) {
+    return lanes([=](int i) { return (set[index[i] & 31] & static_cast<u8>(bit[i])) ? 255 : 0; });
 }
 inline Bytes each(u8 number) {
     return lanes([=](int) { return number; });

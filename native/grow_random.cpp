@@ -166,14 +166,29 @@ template <Kind KIND, bool WEIGHTED> class Grower {
     CodeSet codes_of(i64 own) {
         const Column column = column_of(own);
         CodeSet found;
+        if (size < MOST_BINS / 2) {
+            for (i64 i = 0; i < size; ++i)
+                found.add(column.code(i));
+            return found;
+        }
+        // bits would have to wait for each other
+        bool there[MOST_BINS] = {};
         for (i64 i = 0; i < size; ++i)
-            found.add(column.code(i));
+            there[column.code(i)] = true;
+        for (u32 code = 0; code < MOST_BINS; ++code)
+            if (there[code])
+                found.add(code);
         return found;
     }
 
     // Each row's side as a column: 0 for codes that go left, else 1.
     Column side_of(i64 own, const CodeSet &left) {
         const Column column = column_of(own);
+        if (size < MOST_BINS / 2) {
+            for (i64 i = 0; i < size; ++i)
+                sides[i] = !left.has(column.code(i));
+            return {sides.get(), 0};
+        }
         u32 table_of[MOST_BINS];
         for (u32 code = 0; code < MOST_BINS; ++code)
             table_of[code] = !left.has(code);

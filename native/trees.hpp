@@ -12,10 +12,10 @@
 
 // Thresholds of a column that a byte can tell apart, columns of a group, leaves and levels of a tree whose leaves a byte numbers.
 constexpr i32 MOST_CUTS = 255, MOST_COLUMNS = 1 << 16, MOST_LEAVES = 256, MOST_LEVELS = 8;
-// Sets of categories of a group: the codes of so many columns are in a cache.
-constexpr i32 MOST_SETS = 512;
 // Bytes of categories: of those without a code, of missing ones, and of the first code.
 constexpr u32 OTHER = 0, MISSING = 1, FIRST_CODE = 2;
+// Columns of codes that a column of categories has.
+constexpr size_t CATEGORY_COLUMNS = 3;
 
 // How rows pass a tree: by the bits of its levels, cut by cut, by walking bytes, or by walking numbers that no byte tells apart.
 enum class Shape : u8 { SYMMETRIC, SMALL, WALKED, RAW };
@@ -24,10 +24,11 @@ enum class Shape : u8 { SYMMETRIC, SMALL, WALKED, RAW };
 enum class Rule : u8 { MISSING_LEFT, MISSING_RIGHT, SET };
 
 // What the codes of a column of a group are. Numbers: how many edges are below a row's value; of a missing one none, or more than
-// of any other. Of categories that many trees part by one set: 0 if a row's is in it, else 1. Of others: their bytes. All less 128.
-enum class Coding : u8 { MISSING_FIRST, MISSING_LAST, MEMBERSHIP, CATEGORY };
+// of any other. Categories: their bytes. All less 128. Two columns follow one of categories: where their bits are in the bytes of
+// a set, and these bits.
+enum class Coding : u8 { MISSING_FIRST, MISSING_LAST, CATEGORY };
 
-// A column of a group of trees; `begin` is where its edges begin, or the number of its set.
+// A column of a group of trees; `begin` is where its edges begin.
 struct Column {
     i64 index, begin;
     i32 number;
@@ -93,11 +94,15 @@ struct Trees {
     std::vector<Group> groups;
     std::vector<double> edges, leaves;
     std::vector<Cut> cuts;
+    // of each cut the number of its set, or -1; empty where there are none
+    std::vector<i32> set_of_cut;
     // each node with its index among those given
     std::vector<Node> nodes;
     std::vector<u32> origin;
-    // of each node for walking that has one, its set; empty where there are none
+    // of each node for walking that has one, the number of its set; empty where there are none
     std::vector<u32> set_of;
+    // the bytes of all sets, 32 each
+    std::vector<u8> set_bytes;
     // while they are prepared: the number of each given node's threshold
     std::vector<i32> number;
 

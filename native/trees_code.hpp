@@ -31,17 +31,12 @@ inline void code_column(const double *edges, i32 number, const double *GCE_RESTR
     }
 }
 
-// Codes of a column of categories, from the bytes of a block of rows.
-inline void code_categories(const Trees &of, const Column &column, const u8 *byte, i64 count, std::int8_t *codes) {
-    const auto code = [&](u32 b) {
-        const i32 own = column.coding == Coding::CATEGORY ? static_cast<i32>(b) : !of.sets[column.begin].has(b);
-        return static_cast<std::int8_t>(own - 128);
-    };
-    if (count < MOST_BINS / 2) {
-        for (i64 r = 0; r < count; r++) codes[r] = code(byte[r]);
-        return;
+// The three columns of codes of categories, `stride` apart.
+inline void code_categories(const double *value, i64 count, i64 stride, std::int8_t *codes) {
+    for (i64 r = 0; r < count; r++) {
+        const u32 byte = byte_of(value[r]);
+        codes[r] = static_cast<std::int8_t>(static_cast<i32>(byte) - 128);
+        codes[stride + r] = static_cast<std::int8_t>(byte >> 3);
+        codes[2 * stride + r] = static_cast<std::int8_t>(1u << (byte & 7));
     }
-    std::int8_t table[MOST_BINS];
-    for (u32 b = 0; b < MOST_BINS; b++) table[b] = code(b);
-    for (i64 r = 0; r < count; r++) codes[r] = table[byte[r]];
 }

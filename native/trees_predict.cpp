@@ -28,33 +28,28 @@ struct Job {
 };
 
 // Scratch memory of a block of rows: its codes column by column (``stride`` apart) and row by row, a
-// column's values or bytes, leaves of several trees (``PLACES`` apart) with their weighted values (``TABLE`` apart), and the order of trees.
+// column's values, leaves of several trees (``PLACES`` apart) with their weighted values (``TABLE`` apart), and the order of trees.
 struct Work {
     i64 stride;
     std::vector<std::int8_t> codes, by_row;
     std::vector<double> value, table;
-    std::vector<u8> place, byte;
+    std::vector<u8> place;
     std::vector<i64> order;
 };
 
 i64 rounded_up(i64 count, i64 to) { return (count + to - 1) / to * to; }
 
 void code_rows(const Job &job, const Group &group, i64 first, i64 count, Work &work) {
-    i64 bytes_of = -1; // columns of one index follow each other
     for (size_t c = 0; c < group.columns.size(); c++) {
         const Column &column = group.columns[c];
         const double *from = job.X + first * job.width + column.index;
         std::int8_t *codes = &work.codes[c * work.stride];
-        if (column.coding == Coding::MEMBERSHIP || column.coding == Coding::CATEGORY) {
-            if (bytes_of != column.index) {
-                work.byte.resize(count);
-                for (i64 r = 0; r < count; r++) work.byte[r] = static_cast<u8>(byte_of(from[r * job.width]));
-                bytes_of = column.index;
-            }
-            code_categories(job.trees, column, work.byte.data(), count, codes);
+        for (i64 r = 0; r < count; r++) work.value[r] = from[r * job.width];
+        if (column.coding == Coding::CATEGORY) {
+            code_categories(work.value.data(), count, work.stride, codes);
+            c += CATEGORY_COLUMNS - 1;
             continue;
         }
-        for (i64 r = 0; r < count; r++) work.value[r] = from[r * job.width];
         code_column(&job.trees.edges[column.begin], column.number, work.value.data(), count, codes);
         if (column.coding == Coding::MISSING_LAST)
             for (i64 r = 0; r < count; r++) codes[r] = work.value[r] != work.value[r] ? 127 : codes[r];
@@ -69,14 +64,19 @@ void turn_codes(const Group &group, i64 count, Work &work) {
 }
 
 // The leaf of each row of some vectors: of a symmetric tree the bits of its levels, of others where its cuts have led to.
-template <int VECTORS, bool SYMMETRIC>
-void find_some(const Cut *cut, const Cut *end, const std::int8_t *codes, i64 stride, u8 *place) {
+// SETS: some cuts have one.
+template <int VECTORS, bool SYMMETRIC, bool SETS>
+void find_some(const Trees &of, i64 first, i64 last, const std::int8_t *codes, i64 stride, u8 *place) {
     Bytes leaf[VECTORS] = {};
-    for (; cut < end; cut++) {
-        const std::int8_t *own = codes + cut->column * stride;
-        const Bytes start = each(cut->start), step = each(cut->step);
+    for (i64 q = first; q < last; q++) {
+        const Cut &cut = of.cuts[q];
+        const std::int8_t *own = codes + cut.column * stride;
+        const Bytes start = each(cut.start), step = each(cut.step);
+        const i32 set = SETS ? of.set_of_cut[q] : -1;
         for (int i = 0; i < VECTORS; i++) {
-            const Bytes left = below(cut->edge, own + i * GCE_BYTES);
+            const i64 at = i * GCE_BYTES;
+            const Bytes left = set < 0 ? below(cut.edge, own + at)
+                                       : in_set(&of.set_bytes[32 * set], own + stride + at, own + 2 * stride + at);
             leaf[i] = SYMMETRIC ? leaf[i] + leaf[i] - left : leaf[i] + (~left & equal(leaf[i], start) & step);
         }
     }
@@ -84,13 +84,19 @@ void find_some(const Cut *cut, const Cut *end, const std::int8_t *codes, i64 str
 }
 
 // The leaf of each row of a block.
-template <bool SYMMETRIC> void find_leaves(const Trees &of, const Tree &tree, const Work &work, i64 count, u8 *place) {
-    const Cut *first = of.cuts.data() + tree.first_cut, *last = of.cuts.data() + tree.last_cut;
+template <bool SYMMETRIC, bool SETS> void find_leaves(const Trees &of, const Tree &tree, const Work &work, i64 count, u8 *place) {
+    const i64 first = tree.first_cut, last = tree.last_cut, stride = work.stride;
     const std::int8_t *codes = work.codes.data();
     i64 r = 0;
-    for (; r + 7 * GCE_BYTES < count; r += 8 * GCE_BYTES) find_some<8, SYMMETRIC>(first, last, codes + r, work.stride, place + r);
-    for (; r + 3 * GCE_BYTES < count; r += 4 * GCE_BYTES) find_some<4, SYMMETRIC>(first, last, codes + r, work.stride, place + r);
-    for (; r < count; r += GCE_BYTES) find_some<1, SYMMETRIC>(first, last, codes + r, work.stride, place + r);
+    for (; r + 7 * GCE_BYTES < count; r += 8 * GCE_BYTES) find_some<8, SYMMETRIC, SETS>(of, first, last, codes + r, stride, place + r);
+    for (; r + 3 * GCE_BYTES < count; r += 4 * GCE_BYTES) find_some<4, SYMMETRIC, SETS>(of, first, last, codes + r, stride, place + r);
+    for (; r < count; r += GCE_BYTES) find_some<1, SYMMETRIC, SETS>(of, first, last, codes + r, stride, place + r);
+}
+
+auto finder(const Trees &of, const Tree &tree) {
+    const bool sets = !of.set_of_cut.empty();
+    if (tree.shape == Shape::SYMMETRIC) return sets ? find_leaves<true, true> : find_leaves<true, false>;
+    return sets ? find_leaves<false, true> : find_leaves<false, false>;
 }
 
 // Add the leaves of several trees, one after another.
@@ -141,7 +147,7 @@ void sift(const Job &job, i64 first_tree, i64 last_tree, i64 first, i64 count, W
         for (; some < AT_ONCE && t + some < last_tree && job.into[tree[some]] == job.into[tree[0]]; some++) {
             const Tree &own = job.trees.trees[tree[some]];
             u8 *place = &work.place[some * PLACES];
-            (own.shape == Shape::SYMMETRIC ? find_leaves<true> : find_leaves<false>)(job.trees, own, work, count, place);
+            finder(job.trees, own)(job.trees, own, work, count, place);
             weigh_leaves(job, tree[some], &work.table[some * TABLE * outputs]);
         }
         double *total = job.row(tree[0], first);
@@ -160,8 +166,13 @@ void sift(const Job &job, i64 first_tree, i64 last_tree, i64 first, i64 count, W
 // One step of a path; SETS: nodes may have one.
 template <bool SETS> inline u32 step(const Trees &of, const Node *nodes, const std::int8_t *codes, u32 at) {
     const Node &node = nodes[at];
-    if (SETS && node.categorical) return node.left + !of.sets[of.set_of[at]].has(static_cast<u32>(codes[node.column] + 128));
-    return node.left + (codes[node.column] > node.code);
+    const std::int8_t code = codes[node.column];
+    if (!SETS) return node.left + (code > node.code);
+    // both are found out, without a branch, which would be guessed wrong half of the time; nodes without a set look at the first
+    const u32 byte = static_cast<u32>(code + 128);
+    const u32 outside = ~(of.set_bytes[32 * of.set_of[at] + (byte >> 3)] >> (byte & 7)) & 1u, beyond = code > node.code;
+    const u32 by_set = 0u - static_cast<u32>(node.categorical);
+    return node.left + ((outside & by_set) | (beyond & ~by_set));
 }
 
 // Walk some paths side by side to their leaves, in place.
@@ -245,13 +256,20 @@ template <class Value> void walk_trees(const Job &job, i64 first_tree, i64 last_
     }
 }
 
+// Whether a row goes left at a cut.
+inline bool goes_left(const Trees &of, i64 q, const std::int8_t *row) {
+    const Cut &cut = of.cuts[q];
+    const i32 set = of.set_of_cut.empty() ? -1 : of.set_of_cut[q];
+    return set < 0 ? row[cut.column] < cut.edge : of.sets[set].has(static_cast<u32>(row[cut.column] + 128));
+}
+
 // One row through several symmetric trees.
 void match_levels(const Job &job, i64 first_tree, i64 last_tree, i64 i, const std::int8_t *row) {
     const Trees &of = job.trees;
     for (i64 t = first_tree; t < last_tree; t++) {
         const Tree &tree = of.trees[t];
         i64 leaf = 0;
-        for (i64 q = tree.first_cut; q < tree.last_cut; q++) leaf = 2 * leaf + (row[of.cuts[q].column] < of.cuts[q].edge);
+        for (i64 q = tree.first_cut; q < tree.last_cut; q++) leaf = 2 * leaf + goes_left(of, q, row);
         const double *value = &of.leaves[tree.leaf + leaf * of.outputs];
         add_leaf(value, job.weight + t * of.outputs, of.outputs, job.row(t, i));
     }

@@ -20,45 +20,16 @@ class Distinct {
     std::vector<Entry> entries;
     std::vector<Column> columns;
 
-    Distinct(i64 width, const CodeSet *sets) : width_(width), sets_(sets), position_(3 * width, -1), table_(1 << 12, -1) {}
+    explicit Distinct(i64 width) : width_(width), position_(3 * width, -1), table_(1 << 12, -1) {}
 
-    // The index of a threshold, or of a set, among the entries.
+    // The index of a threshold among the entries.
     i32 find(i32 feature, double threshold, Coding coding) {
-        if (coding == Coding::MEMBERSHIP) return find_threshold(find_set(feature, static_cast<i64>(threshold)), 0.0);
-        i32 &known = position_[key(feature, coding)];
-        if (known < 0) {
-            known = static_cast<i32>(columns.size());
+        i32 &position = position_[key(feature, coding)];
+        if (position < 0) {
+            position = static_cast<i32>(columns.size());
             columns.push_back({feature, 0, 0, coding});
         }
-        return find_threshold(known, threshold);
-    }
-
-    // Forget all but the first entries and columns; nothing can be found from then on.
-    void keep(size_t count, size_t known) {
-        for (size_t i = count; i < entries.size(); i++) columns[entries[i].column].number--;
-        for (size_t c = known; c < columns.size(); c++)
-            if (columns[c].coding != Coding::MEMBERSHIP) position_[key(columns[c].index, columns[c].coding)] = -1;
-        entries.resize(count);
-        columns.resize(known);
-        crowded = false;
-    }
-
-    void clear() {
-        keep(0, 0);
-        std::fill(table_.begin(), table_.end(), -1);
-        set_table_.clear();
-        set_count_ = 0;
-    }
-
-    // whether a column has more thresholds than a byte can tell apart, or there are too many sets
-    bool crowded = false;
-
-  private:
-    i64 key(i64 feature, Coding coding) const {
-        return feature + width_ * (coding == Coding::MISSING_FIRST ? 0 : coding == Coding::MISSING_LAST ? 1 : 2);
-    }
-
-    i32 find_threshold(i32 column, double threshold) {
+        const i32 column = position;
         // the two zeros are one number
         threshold += 0.0;
         size_t at = place(column, threshold);
@@ -73,23 +44,25 @@ class Distinct {
         return static_cast<i32>(entries.size()) - 1;
     }
 
-    // The column of a set: nodes that part a column by equal sets share one.
-    i32 find_set(i32 feature, i64 set) {
-        if (set_table_.empty()) set_table_.assign(4 * MOST_SETS, -1);
-        const u64 *words = sets_[set].word;
-        u64 hash = static_cast<u64>(feature);
-        for (int w = 0; w < 4; w++) hash = splitmix64(hash ^ words[w]);
-        size_t at = hash % set_table_.size();
-        for (; set_table_[at] >= 0; at = (at + 1) % set_table_.size()) {
-            const Column &known = columns[set_table_[at]];
-            if (known.index == feature && std::equal(words, words + 4, sets_[known.begin].word)) return set_table_[at];
-        }
-        // the table never fills up, because trees are no longer numbered then
-        if (++set_count_ > MOST_SETS) crowded = true;
-        set_table_[at] = static_cast<i32>(columns.size());
-        columns.push_back({feature, set, 0, Coding::MEMBERSHIP});
-        return set_table_[at];
+    // Forget all but the first entries and columns.
+    void keep(size_t count, size_t known) {
+        for (size_t i = count; i < entries.size(); i++) columns[entries[i].column].number--;
+        for (size_t c = known; c < columns.size(); c++) position_[key(columns[c].index, columns[c].coding)] = -1;
+        entries.resize(count);
+        columns.resize(known);
+        crowded = false;
     }
+
+    void clear() {
+        keep(0, 0);
+        std::fill(table_.begin(), table_.end(), -1);
+    }
+
+    // whether a column has more thresholds than a byte can tell apart
+    bool crowded = false;
+
+  private:
+    i64 key(i64 feature, Coding coding) const { return feature + width_ * static_cast<i64>(coding); }
 
     size_t place(i32 column, double threshold) const {
         u64 bits;
@@ -107,14 +80,11 @@ class Distinct {
     }
 
     i64 width_;
-    const CodeSet *sets_;
-    i64 set_count_ = 0;
-    std::vector<i32> position_, table_, set_table_;
+    std::vector<i32> position_, table_;
 };
 
-// Sets of a tree that is walked are looked at where a path meets them: it may have as many as nodes.
-Coding coding_of(Rule rule, i64 size) {
-    if (rule == Rule::SET) return size > 2 * MOST_LEAVES - 1 ? Coding::CATEGORY : Coding::MEMBERSHIP;
+Coding coding_of(Rule rule) {
+    if (rule == Rule::SET) return Coding::CATEGORY;
     return rule == Rule::MISSING_LEFT ? Coding::MISSING_FIRST : Coding::MISSING_LAST;
 }
 
@@ -123,10 +93,10 @@ bool number_cuts(Trees &of, const Tree &tree, Distinct &distinct) {
     for (i64 p = tree.root; p < tree.root + tree.size && !distinct.crowded; p++) {
         if (of.left[p] == 0) continue;
         if (of.threshold[p] != of.threshold[p]) return false;
-        const Coding coding = coding_of(of.rule_of(p), tree.size);
+        const Coding coding = coding_of(of.rule_of(p));
         of.number[p] = distinct.find(of.feature[p], coding == Coding::CATEGORY ? 0.0 : of.threshold[p], coding);
     }
-    return !distinct.crowded && distinct.columns.size() <= MOST_COLUMNS;
+    return !distinct.crowded && CATEGORY_COLUMNS * distinct.columns.size() <= MOST_COLUMNS;
 }
 
 // The set of a given node, at its place among those for walking.
@@ -180,18 +150,17 @@ void close_group(Trees &of, Group group, Distinct &distinct) {
     });
     for (size_t first = 0; first < order.size();) {
         Column column = distinct.columns[entries[order[first]].column];
-        const bool numbers = column.coding == Coding::MISSING_FIRST || column.coding == Coding::MISSING_LAST;
+        const bool numbers = column.coding != Coding::CATEGORY;
         if (numbers) column.begin = static_cast<i64>(of.edges.size());
         for (i32 rank = 0; rank < column.number; rank++) {
             const i32 own = order[first + rank];
             if (numbers) of.edges.push_back(entries[own].threshold);
-            const bool categorical = column.coding == Coding::CATEGORY;
-            coded[own] = {0, static_cast<u16>(group.columns.size()), static_cast<std::int8_t>(rank - 128), categorical};
+            coded[own] = {0, static_cast<u16>(group.columns.size()), static_cast<std::int8_t>(rank - 128), !numbers};
         }
         // a search by halves looks at so many
         if (numbers && column.number > 0) of.edges.resize(column.begin + MOST_CUTS + 1, HUGE_VAL);
         first += column.number;
-        group.columns.push_back(column);
+        group.columns.insert(group.columns.end(), numbers ? 1 : CATEGORY_COLUMNS, column);
     }
     for (i64 t = group.first; t < group.last; t++)
         if (of.trees[t].shape != Shape::RAW) lay_out(of, of.trees[t], coded);
@@ -200,7 +169,7 @@ void close_group(Trees &of, Group group, Distinct &distinct) {
 
 // Groups of trees, each as many as bytes suffice for.
 void make_groups(Trees &of) {
-    Distinct distinct(of.widest + 1, of.sets);
+    Distinct distinct(of.widest + 1);
     Group group{0, 0, {}};
     const i64 count = static_cast<i64>(of.trees.size());
     for (i64 t = 0; t < count; t++) {
@@ -220,6 +189,11 @@ void make_groups(Trees &of) {
     if (group.last > group.first) close_group(of, std::move(group), distinct);
 }
 
+bool same_set(const Trees &of, u32 one, u32 two) {
+    const u64 *words = of.sets[of.set_of[one]].word;
+    return std::equal(words, words + 4, of.sets[of.set_of[two]].word);
+}
+
 // Levels of a tree that is symmetric, or -1.
 int levels_of(const Trees &of, const Tree &tree) {
     int levels = 0;
@@ -232,6 +206,7 @@ int levels_of(const Trees &of, const Tree &tree) {
         for (u32 at : level) {
             const Node &node = of.nodes[at], &first = of.nodes[level[0]];
             if (node.left == at || node.column != first.column || node.code != first.code) return -1;
+            if (node.categorical && !same_set(of, at, level[0])) return -1;
             next.insert(next.end(), {of.nodes[at].left, of.nodes[at].left + 1});
         }
     }
@@ -246,9 +221,11 @@ void push_leaf(Trees &of, i64 node) {
     }
 }
 
-Cut cut_of(const Node &node, i32 start, i32 step) {
+void push_cut(Trees &of, u32 at, i32 start) {
+    const Node &node = of.nodes[at];
     // one more than the largest code that goes left: vectors compare by "larger than"
-    return {node.column, static_cast<std::int8_t>(node.code + 1), static_cast<u8>(start), static_cast<u8>(step)};
+    of.cuts.push_back({node.column, static_cast<std::int8_t>(node.code + 1), static_cast<u8>(start), 0});
+    if (!of.set_of.empty()) of.set_of_cut.push_back(node.categorical ? static_cast<i32>(of.set_of[at]) : -1);
 }
 
 // Leaves by the bits of levels, 1 for left, the first level's the highest.
@@ -257,7 +234,7 @@ void make_symmetric(Trees &of, Tree &tree, int levels) {
     tree.leaves = 1 << levels;
     tree.first_cut = static_cast<i64>(of.cuts.size());
     for (u32 at = static_cast<u32>(tree.root); of.nodes[at].left != at; at = of.nodes[at].left)
-        of.cuts.push_back(cut_of(of.nodes[at], 0, 0));
+        push_cut(of, at, 0);
     tree.last_cut = static_cast<i64>(of.cuts.size());
     for (i32 leaf = 0; leaf < tree.leaves; leaf++) {
         u32 at = static_cast<u32>(tree.root);
@@ -288,10 +265,16 @@ void make_small(Trees &of, Tree &tree) {
             continue;
         }
         const i64 cut = static_cast<i64>(of.cuts.size());
-        of.cuts.push_back(cut_of(node, found, 0));
+        push_cut(of, part.node, found);
         waiting.insert(waiting.end(), {{node.left + 1, cut}, {node.left, -1}});
     }
     tree.last_cut = static_cast<i64>(of.cuts.size());
+}
+
+// The bytes of sets, in an order that does not depend on the processor's.
+void list_set_bytes(Trees &of) {
+    for (i64 s = 0; s < of.n_sets; s++)
+        for (int byte = 0; byte < 32; byte++) of.set_bytes.push_back(static_cast<u8>(of.sets[s].word[byte / 8] >> 8 * (byte % 8)));
 }
 
 // The trees as given, and the largest column that they look at; false where a column or a set is none.
@@ -319,6 +302,7 @@ int prepare(const i64 *size, i64 count, i64 nodes, std::unique_ptr<Trees> of, Tr
     of->origin.resize(nodes);
     of->number.resize(nodes);
     make_groups(*of);
+    if (!of->set_of.empty()) list_set_bytes(*of);
     std::vector<i32>().swap(of->number);
     for (Tree &tree : of->trees) {
         if (tree.shape == Shape::RAW || tree.size > 2 * MOST_LEAVES - 1) continue;

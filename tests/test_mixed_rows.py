@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import gce
 from gce._utils import native
@@ -246,16 +247,17 @@ def test_categories_without_evidence_are_not_singled_out():
 
 
 def test_a_column_of_a_million_categories():
-    """Their names are counted once; none of them is frequent, and all share one code."""
+    """Their names are counted once; but for a frequent one, all share one code."""
     n = 1_000_000
-    names = np.char.add("id", np.arange(n).astype(str)).astype(object)
-    names[: n // 2] = "frequent"
+    names = np.array([f"id{i}" for i in range(n)] + ["frequent"] * (n // 4), dtype=object)
     sheet = Frame(("id",), ("category",), (names,))
-    schema = Schema.fit(sheet, np.ones(n), None)
+    schema = Schema.fit(sheet, np.ones(len(names)), None)
     (column,) = schema.columns
-    assert (column.categories, column.n_distinct, column.other_share) == (("frequent",), n // 2 + 1, 0.5)
-    assert "500,001 categories, 1 of them encoded: 50% of rows have another one" in column.warning
-    assert set(np.unique(schema.encode(sheet))) == {-1.0, 0.0}
+    assert (column.categories, column.n_distinct, column.other_share) == (("frequent",), n + 1, 0.8)
+    assert column.warning == "1,000,001 categories, 1 of them encoded: 80% of rows have another one"
+    codes = schema.encode(sheet)
+    assert (codes[:n] == -1).all()
+    assert (codes[n:] == 0).all()
 
 
 def test_no_more_categories_than_a_byte_tells_apart():
@@ -267,6 +269,26 @@ def test_no_more_categories_than_a_byte_tells_apart():
     assert len(model.table_.columns[0].categories) == MAX_CATEGORIES == 254
     kept = np.array([name in model.table_.columns[0].categories for name in names])
     assert len(np.unique(model.predict(X.assign(x=0.0))[~kept])) == 1
+
+
+@pytest.mark.parametrize("name", ["tree", "symmetric", "forest"])
+def test_an_interrupted_fit_is_resumed_to_the_bit(name, tmp_path):
+    rows, y = frame(150)
+    basis, _ = BASES[name]
+    model = gce.GCERegressor(basis=basis, **FAST)
+    whole = clone(model).fit(rows, y, checkpoint=tmp_path / "whole")
+    clone(model).set_params(max_iter=2).fit(rows, y, checkpoint=tmp_path / "parts")
+    resumed = clone(model).fit(rows, y, checkpoint=tmp_path / "parts")
+    late = unlike(frame(60, 1)[0])
+    assert np.array_equal(resumed.predict(late), whole.predict(late))
+
+
+def test_trees_refuse_rows_that_they_were_not_given_their_view_of():
+    rows, y = frame(80)
+    model = gce.GCERegressor(basis=Tree(), **FAST).fit(rows, y)
+    (atoms,) = (part for part in model.ensemble_.parts if isinstance(part, TreeAtoms))
+    with pytest.raises(AttributeError):
+        atoms(model.encode_rows(rows))
 
 
 def test_older_atoms_and_new_ones_are_kept_apart():

@@ -136,11 +136,6 @@ class MixedRows:
         """An uninitialised tensor on the same device, of the same dtype by default."""
         return self.columns.new_empty(*shape, dtype=dtype)
 
-    def dense_blocks(self) -> Iterator[NDArray[np.float64]]:
-        """What tells rows apart, in blocks of at most ``DENSE_BLOCK_SIZE`` numbers or one row."""
-        for block in self.columns.split(max(1, DENSE_BLOCK_SIZE // max(self.columns.shape[1], 1))):
-            yield np.nan_to_num(block.double().cpu().numpy(), nan=_MISSING)
-
 
 #: Rows of a fit or of predictions.
 Rows = Tensor | SparseRows | MixedRows
@@ -159,6 +154,28 @@ def inputs_of(X: Rows) -> Inputs:
     Tensor or SparseRows of shape (n, d)
     """
     return X.inputs if isinstance(X, MixedRows) else X
+
+
+def telling_blocks(X: Rows) -> Iterator[NDArray[np.float64]]:
+    """What tells rows apart, for hashes of them: blocks of at most ``DENSE_BLOCK_SIZE`` numbers, or one row.
+
+    Parameters
+    ----------
+    X : Tensor, SparseRows or MixedRows of shape (n, d)
+        Rows.
+
+    Yields
+    ------
+    array of shape (m, d), or with the columns of a table
+        A missing value is a number that no other value is.
+    """
+    if isinstance(X, SparseRows):
+        yield from X.dense_blocks()
+        return
+    dense = X.columns if isinstance(X, MixedRows) else X
+    for block in dense.split(max(1, DENSE_BLOCK_SIZE // max(dense.shape[1], 1))):
+        numbers = block.double().cpu().numpy()
+        yield np.nan_to_num(numbers, nan=_MISSING) if isinstance(X, MixedRows) else numbers
 
 
 class SeesRows:

@@ -25,6 +25,7 @@ from torch import Tensor
 from gce._utils import parallel
 from gce.frank_wolfe.simplex.quadratic import QuadraticRisk
 from gce.losses import Loss
+from gce.preprocessing.mixed import telling_blocks
 from gce.preprocessing.row_hashes import hash_rows
 from gce.training.calibration import HeldOutScores, evidence_rows
 from gce.training.family_fit import FamilyFit
@@ -230,8 +231,7 @@ class _Sums:
 
 def _hashes(problem: Problem, rows: Tensor) -> NDArray[np.uint64]:
     """A hash of what each row holds: repeated rows are in the same quarter, as weighted ones are."""
-    X = problem.X[rows]
-    blocks = [X.double().cpu().numpy()] if isinstance(X, Tensor) else X.dense_blocks()
+    blocks = telling_blocks(problem.X[rows])
     # scaling rounds with the sums of weights, and the last digits are not the row's own
     return np.concatenate([hash_rows(np.round(some * 2.0**20)) for some in blocks])
 

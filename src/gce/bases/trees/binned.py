@@ -19,9 +19,9 @@ from gce.bases.context import FitContext
 from gce.bases.trees import Bins
 from gce.bases.trees.binning import CODES, Array, binned_on_device
 from gce.bases.trees.bundles import Bundles, bundle_codes, empty_codes, learn_sparse, unbundled
-from gce.preprocessing.mixed import MixedRows, Rows
+from gce.preprocessing.mixed import MixedRows, Rows, telling_blocks
 from gce.preprocessing.row_hashes import hash_rows
-from gce.preprocessing.sparse import DENSE_BLOCK_SIZE, Inputs, SparseRows
+from gce.preprocessing.sparse import Inputs, SparseRows
 
 #: Bytes that the bin numbers of sparse rows may take.
 BINNED_BYTES = 1 << 30
@@ -106,9 +106,8 @@ class BinnedRows:
     @cached_property
     def names(self) -> NDArray[np.uint64]:
         """A hash of what each row holds, ``(N,)``."""
-        blocks = _rows_at_a_time(self.X) if isinstance(self.X, Tensor) else self.X.dense_blocks()
         # scaling rounds with the sums of weights, and the last digits are not the row's own
-        return np.concatenate([hash_rows(np.round(some * 2.0**20)) for some in blocks])
+        return np.concatenate([hash_rows(np.round(some * 2.0**20)) for some in telling_blocks(self.X)])
 
 
 def _check_size(X: SparseRows, stored: int) -> None:
@@ -120,11 +119,6 @@ def _check_size(X: SparseRows, stored: int) -> None:
             f"rows of {d:,} columns would take {format_gib(n * stored)}, more than {format_gib(BINNED_BYTES)}: use "
             "basis='neural', or fewer columns"
         )
-
-
-def _rows_at_a_time(X: Tensor) -> Iterator[Array]:
-    """Blocks of rows, so that no copy is made of all."""
-    return (some.double().cpu().numpy() for some in X.split(max(1, DENSE_BLOCK_SIZE // max(X.shape[1], 1))))
 
 
 def _dense_blocks(X: Tensor) -> Iterator[Callable[[], Array]]:
