@@ -1,4 +1,4 @@
-"""Migration of earlier file formats to the current names of parameters."""
+"""Migration of earlier files to the current parameters."""
 
 from __future__ import annotations
 
@@ -30,8 +30,12 @@ RENAMED = {
 }
 
 
+#: Parameters that earlier files do not have, with what they mean there, by class.
+ADDED = {name: {"outputs_per_tree": "one"} for name in ("Tree", "SymmetricTree")}
+
+
 def upgrade(value: Any) -> Any:
-    """Rename the parameters of objects in a JSON value of format 1 or 2.
+    """Rename the parameters of objects in a JSON value of an earlier file, and add those that it does not have.
 
     Parameters
     ----------
@@ -57,5 +61,7 @@ def upgrade(value: Any) -> Any:
             # checkpoints have qualified names of composite classes, whose modules have moved
             kind = kind.rpartition(".")[2]
         names = RENAMED.get(kind, {}) if isinstance(kind, str) else {}
-        return {"object": kind, "parameters": {names.get(k, k): upgrade(v) for k, v in value["parameters"].items()}}
+        added = ADDED.get(kind, {}) if isinstance(kind, str) else {}
+        given = {names.get(k, k): upgrade(v) for k, v in value["parameters"].items()}
+        return {"object": kind, "parameters": {**added, **given}}
     return {key: upgrade(item) for key, item in value.items()}
