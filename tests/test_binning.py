@@ -50,5 +50,5 @@ def test_codes_count_the_edges_below_a_value(seed, n, d, bins, single):
 def test_hashes_do_not_depend_on_how_many_rows_are_hashed_at_once(n, monkeypatch):
     X = torch.randn(n, 3, generator=torch.Generator().manual_seed(0))
     whole = BinnedRows.of(X, 8).names
-    monkeypatch.setattr("gce.bases.trees.binned.DENSE_BLOCK_SIZE", 20)
+    monkeypatch.setattr("gce.preprocessing.mixed.DENSE_BLOCK_SIZE", 20)
     assert np.array_equal(BinnedRows.of(X, 8).names, whole)
