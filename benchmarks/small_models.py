@@ -1,6 +1,6 @@
 """Prediction speed, one-row latency and file sizes of default models on every development set, beside peers.
 
-    GCE_DATA_HOME=FOLDER python benchmarks/small_models.py
+    GCE_DATA_HOME=FOLDER python benchmarks/small_models.py [--without NAME ...]
 
 First split of each set that is there, two threads, all in one process. Rows per second: the best of several calls on
 the test rows, repeated to 20,000. One row: the median of 200 calls. Files: `save` of GCE, cbm of CatBoost. Writes
@@ -9,6 +9,7 @@ benchmarks/results/small_models.md.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import tempfile
 import time
@@ -71,6 +72,9 @@ def measured(name: str) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--without", nargs="*", default=[], choices=SETS)
+    given = parser.parse_args()
     lines = [
         "# Default models: prediction speed, latency, files",
         "",
@@ -82,6 +86,8 @@ def main() -> None:
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for name in SETS:
+        if name in given.without:
+            continue
         try:
             lines.append(measured(name))
         except MissingDataError:
