@@ -43,7 +43,7 @@ def curves(panel: Panel, sample: Sample, algorithm: str, modules: int, seeds: in
     fit = FamilyFit(algorithm, seeds, EarlyStopping(None, 0.0))
     began = time.perf_counter()
     with torch.no_grad():
-        fit.run(problem, method, max_iter=modules, max_calls=modules, metric=problem.held_out_loss)
+        fit.run(problem, method, max_iter=modules, max_calls=modules)
     return rounded(
         {
             "train": _by_seed(fit.record, "risk", modules),
