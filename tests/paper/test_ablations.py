@@ -89,7 +89,7 @@ def test_the_simplex_fit_is_the_engines(loss):
     problem = Problem(given.loss, rows, y, weight, torch.zeros_like(weight), offset, bound)
     fit = FamilyFit("pool", 1, EarlyStopping(None, 1e-7))
     method = Method(Pairwise(), Pool(outputs=given.outputs), Exact(), Streams(0, (0,)))
-    fit.run(problem, method, max_iter=3000, max_calls=np.inf, metric=None)
+    fit.run(problem, method, max_iter=3000, max_calls=np.inf)
     weights, gap = on_simplex(given)
     assert given.risk(weights) == pytest.approx(fit.record.history[-1]["risk"], abs=gap + 1e-6)
     assert gap < 1e-3 * given.risk(weights)
