@@ -152,7 +152,7 @@ class _Block:
 
         def work() -> None:
             memory = scratch.take(size)
-            _kernels().boost(struct, memory)
+            _kernels().boost(struct, memory.ctypes.data)
             scratch.give_back(memory)
 
         threads = min(parallel.threads(), len(self._trees))
@@ -190,6 +190,6 @@ def _kernels() -> _Kernels:
     struct = ctypes.POINTER(_Boost)
     return _Kernels(
         kernel("boost_begin", struct),
-        kernel("boost", struct, array(np.uint8)),
+        kernel("boost", struct, ctypes.c_void_p),
         kernel("boost_replay", struct, INT, array(np.float64), result=ctypes.c_void_p),
     )

@@ -278,7 +278,8 @@ class GrownTrees(TreeRound):
 
         def work() -> None:
             memory = scratch.take(size)
-            grow(struct, memory)
+            # an address: an interruption while an array is checked would be told as a wrong argument
+            grow(struct, memory.ctypes.data)
             scratch.give_back(memory)
 
         with parallel.workers(self._threads) as run:
@@ -346,6 +347,6 @@ def _kernels() -> _Kernels:
     f64, round_ = array(np.float64), ctypes.POINTER(Round)
     return _Kernels(
         kernel("grow_scratch", round_, result=INT),
-        kernel("grow_trees", round_, array(np.uint8), result=ctypes.c_void_p),
+        kernel("grow_trees", round_, ctypes.c_void_p, result=ctypes.c_void_p),
         kernel("scale_trees", round_, f64, INT, f64, f64, INT, result=ctypes.c_void_p),
     )
