@@ -52,7 +52,8 @@ class Streams:
         RoundStreams
         """
         pairs = zip(members.tolist(), calls.tolist(), strict=True)
-        return RoundStreams((self.seed, t), tuple((self.seed, call, self.names[m]) for m, call in pairs))
+        seeds = tuple((self.seed, call, self.names[m]) for m, call in pairs)
+        return RoundStreams((self.seed, t), seeds, tuple(members.tolist()))
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,17 @@ class RoundStreams:
         Seed of the generator for the order of rows.
     member_seeds : tuple of tuple of int
         Seeds of the generators of the members.
+    numbers : tuple of int
+        Which members these are.
     """
 
     row_seed: tuple[int, ...]
     member_seeds: tuple[tuple[int, ...], ...]
+    numbers: tuple[int, ...] = ()
+
+    def of(self, place: int) -> RoundStreams:
+        """The generators of one of the members alone."""
+        return RoundStreams(self.row_seed, self.member_seeds[place : place + 1], self.numbers[place : place + 1])
 
     # seeded on first use: a round may take less time than seeding them all
 

@@ -153,6 +153,18 @@ class Atoms(nn.Module, SeesRows):
         """
         return self, position
 
+    def among(self, columns: NDArray[np.intp], inputs: NDArray[np.intp], widths: Widths) -> Self:
+        """The same atoms, for rows with more columns than they look at.
+
+        Parameters
+        ----------
+        columns, inputs : arrays of shape (c,) and (w,)
+            Which of all columns and inputs are theirs.
+        widths : Widths
+            Numbers of all inputs and columns.
+        """
+        raise NotImplementedError
+
     def scaled(self, factor: float) -> Self:
         """The same atoms, multiplied by a factor.
 

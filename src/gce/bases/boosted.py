@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +33,8 @@ class BoostingState:
         What weight the zero function has left.
     learning_rate : float
         Fraction of the step to the minimum of the quadratic model that is taken.
+    members : list of int
+        Which members run.
     """
 
     risk: Risk
@@ -41,6 +44,7 @@ class BoostingState:
     pred: Tensor
     zero: Tensor
     learning_rate: float
+    members: list[int]
 
 
 class BoostedRounds(Protocol):
@@ -72,8 +76,8 @@ class BoostedRounds(Protocol):
 class Booster(Protocol):
     """Runs rounds of boosting from a state on."""
 
-    def at_once(self, members: int) -> int:
-        """How many rounds are best run in one call, where the caller has no use for each before the next."""
+    def at_once(self, members: Sequence[int]) -> int:
+        """How many rounds of some members are best run in one call, if none is needed before the next."""
 
     def run(self, state: BoostingState, keys: NDArray[np.uint64]) -> BoostedRounds:
         """Run rounds of random numbers ``(R, M)``, one for each round and member."""

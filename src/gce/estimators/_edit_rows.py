@@ -12,12 +12,13 @@ from sklearn.base import is_classifier
 from torch import Tensor
 
 from gce._utils.devices import as_numpy
+from gce.estimators._encoding import statistics_again
 from gce.estimators._validation import FitInput, build_problem, read_rows, read_samples, split_rows
 from gce.inspection.editing import EditData
 from gce.losses import Squared
-from gce.preprocessing.sample_weights import check_sample_weight
+from gce.preprocessing.sample_weights import check_sample_weight, effective_count
 from gce.preprocessing.sparse import Matrix
-from gce.preprocessing.splits import Members, effective_count, training_rows_first
+from gce.preprocessing.splits import Members, training_rows_first
 from gce.training.external_models import ExternalModel
 from gce.training.problem import Problem
 from gce.training.result import FitResult
@@ -62,7 +63,8 @@ def _rows_of_the_fit(model: Any, result: FitResult, given: FitInput) -> EditData
             "and cv, or use reweight for others"
         )
     given_index = np.concatenate([rows.row_index, np.arange(rows.n_given, rows.n_given + len(X) - len(rows.row_index))])
-    problem = _problem(model, result, X, y, members)
+    own = statistics_again(result.table, members, X, y, target, rows.groups)
+    problem = _problem(model, result, X, y, members, own)
     order = torch.from_numpy(given_index[training_rows_first(members.train)])
     return EditData(problem, members.held_out_total, _external(result, given, order), _target(model, result))
 
@@ -95,8 +97,11 @@ def _one_member(
     return _problem(model, result, X, y, members), members, torch.from_numpy(training_rows_first(members.train))
 
 
-def _problem(model: Any, result: FitResult, X: Matrix, y: Array, members: Members) -> Problem:
-    return build_problem(model.device, result.table, result.loss, X, y, members, result.offset, result.bound)
+def _problem(
+    model: Any, result: FitResult, X: Matrix, y: Array, members: Members, statistics: Array | None = None
+) -> Problem:
+    constants = result.offset, result.bound, statistics
+    return build_problem(model.device, result.table, result.loss, X, y, members, *constants)
 
 
 def _external(result: FitResult, given: FitInput, order: Tensor) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from torch import Tensor
 from gce._utils.devices import as_numpy, find_device
 from gce._utils.random import Streams
 from gce._utils.warn import warn_user
+from gce.estimators._encoding import fit_table, learn_statistics, statistics_again
 from gce.losses import Loss
 from gce.preprocessing import (
     Frame,
@@ -29,8 +30,8 @@ from gce.preprocessing import (
     select_columns,
     targets_as_array,
 )
-from gce.preprocessing.encoder import Encoder
 from gce.preprocessing.sample_weights import check_sample_weight, normalize_equal, rescale_weights
+from gce.preprocessing.schema import text_that_reads_as_dates
 from gce.preprocessing.sparse import Matrix, SparseRows, densify_small, stack_rows, take
 from gce.preprocessing.splits import (
     Members,
@@ -40,6 +41,7 @@ from gce.preprocessing.splits import (
     splits_for,
     training_rows_first,
 )
+from gce.preprocessing.target_statistics import with_statistics
 from gce.preprocessing.targets import as_bound
 from gce.training.data import FitData
 from gce.training.problem import Metric, Problem
@@ -87,7 +89,13 @@ class EncodedRows(NamedTuple):
 
 
 def validate(
-    model: Any, given: FitInput, *, seed: int, previous: FitResult | None = None, bound: Bound | None = None
+    model: Any,
+    given: FitInput,
+    *,
+    seed: int,
+    previous: FitResult | None = None,
+    bound: Bound | None = None,
+    statistics: bool = False,
 ) -> FitData:
     """Check and encode the data of a fit, and split it into folds.
 
@@ -100,6 +108,8 @@ def validate(
         The fit that is continued: columns, classes, offset and bound are its own.
     bound : callable, optional
         Decides the bound of the hull. Default: the parameter ``bound``.
+    statistics : bool, default=False
+        Columns with many categories have statistics of the target, of each member's own training rows.
 
     Returns
     -------
@@ -108,10 +118,14 @@ def validate(
     rows, schema, target = read_rows(model, given, previous)
     members, X, y = split_rows(model, given, rows, schema, target, seed)
     if previous is None:
-        table, loss, offset, half_width = _fit_constants(model, rows, schema, target, bound or hull_bound(model.bound))
+        sources = with_statistics(schema, rows.X, rows.weight) if statistics else {}
+        found, own = learn_statistics(sources, members, X, y, target, rows.groups)
+        table = fit_table(model, rows, schema, found, own)
+        loss, offset, half_width = _fit_constants(model, rows, target, bound or hull_bound(model.bound))
     else:
         table, loss, offset, half_width = previous.table, previous.loss, previous.offset, previous.bound
-    problem = build_problem(model.device, table, loss, X, y, members, offset, half_width)
+        own = statistics_again(table, members, X, y, target, rows.groups)
+    problem = build_problem(model.device, table, loss, X, y, members, offset, half_width, own)
     return FitData(
         table=table,
         target=target,
@@ -154,12 +168,15 @@ def read_rows(model: Any, given: FitInput, previous: FitResult | None) -> Encode
         # an interrupted fit must not leave the result of an earlier one behind other columns
         vars(model).pop("_result", None)
         schema = Schema.fit(frame, weight, model.categorical_features)
-        if schema.warning is not None:
-            warn_user(schema.warning, UserWarning)
+        for message in (schema.warning, text_that_reads_as_dates(frame)):
+            if message is not None:
+                warn_user(message, UserWarning)
     else:
         schema = previous.table.schema
     X = schema.encode(frame)
     target, encoded, codes = _learn_target(model, y[kept]) if previous is None else previous.target.encode_more(y[kept])
+    if previous is None:
+        schema, X = schema.with_telling_text(X, encoded, weight)
     weight = normalize_equal(rescale_weights(weight * target.row_factors(encoded, weight)))
     groups = _check_groups(given.groups, len(y), kept)
     return EncodedRows(TrainingRows(X, encoded, codes, weight, kept, groups, len(y)), schema, target)
@@ -223,9 +240,20 @@ def _needs_no_check(model: Any, X: Any) -> bool:
 
 
 def build_problem(
-    device: Any, table: Table, loss: Loss, X: Matrix, y: Array, members: Members, offset: Array, bound: Array
+    device: Any,
+    table: Table,
+    loss: Loss,
+    X: Matrix,
+    y: Array,
+    members: Members,
+    offset: Array,
+    bound: Array,
+    statistics: Array | None = None,
 ) -> Problem:
-    """Rows ``(N, d)`` and targets ``(N, k)`` as tensors on a device, training rows first."""
+    """Rows ``(N, d)`` and targets ``(N, k)`` as tensors on a device, training rows first.
+
+    Statistics of the target ``(N, M p)`` are those of training rows; by default as of new rows.
+    """
     where = find_device("cpu" if device == "auto" and isinstance(X, SparseRows) else device)
     order = training_rows_first(members.train)
     table.check_range(X)
@@ -237,7 +265,8 @@ def build_problem(
         bound,
         members.count,
     )
-    rows = densify_small(table.rows(take(X, order), where))
+    own = None if statistics is None else statistics[order]
+    rows = densify_small(table.rows(take(X, order), where, own))
     return Problem(loss, rows, *(torch.from_numpy(array).to(where) for array in arrays))
 
 
@@ -256,18 +285,14 @@ def _learn_target(model: BaseEstimator, y: Any) -> tuple[Target, Array, NDArray[
     return NumberTarget.learn(y)
 
 
-def _fit_constants(
-    model: Any, rows: TrainingRows, schema: Schema, target: Target, bound: Bound
-) -> tuple[Table, Loss, Array, Array]:
-    """What a first fit decides and a continued one keeps: encoding, loss, centre and bound of the hull."""
-    clip = np.inf if model.clip is None else float(model.clip)
-    table = Table(schema, Encoder.fit(rows.X, rows.weight, schema, model.scale, clip))
+def _fit_constants(model: Any, rows: TrainingRows, target: Target, bound: Bound) -> tuple[Loss, Array, Array]:
+    """What a first fit decides and a continued one keeps: loss, centre and bound of the hull."""
     y, loss = torch.from_numpy(rows.target), target.pick_loss(model.loss)
     if isinstance(model.offset, str) and model.offset == "auto":
         offset = loss.start(y, torch.from_numpy(rows.weight))
     else:
         offset = torch.full((rows.target.shape[1],), float(model.offset), dtype=torch.float64)
-    return table, loss, offset.numpy(), bound(target, y, rows.weight, offset).numpy()
+    return loss, offset.numpy(), bound(target, y, rows.weight, offset).numpy()
 
 
 def _validation_rows(model: Any, given: FitInput, schema: Schema, target: Target) -> tuple[Matrix, Array, Array] | None:

@@ -19,6 +19,7 @@ from gce.frank_wolfe.algorithm import Algorithm
 from gce.losses import Loss
 from gce.losses.line_search import LineSearch
 from gce.training.callbacks import Callback
+from gce.training.families import sees_statistics
 from gce.training.fit import calibrate, run
 from gce.training.plan import plan_fit
 from gce.training.scores import staged_scores
@@ -247,7 +248,9 @@ default="auto"
         clock = start_clock(self.time_limit)
         given = FitInput(X, y, sample_weight, groups, X_val, y_val, sample_weight_val)
         with FitSession(self, given, clock=clock, checkpoint=checkpoint) as session:
-            data = validate(self, given, seed=session.seed, previous=session.previous)
+            data = validate(
+                self, given, seed=session.seed, previous=session.previous, statistics=sees_statistics(self.basis)
+            )
             plan = plan_fit(self, data)
             fitted = run(
                 plan,

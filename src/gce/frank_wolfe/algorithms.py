@@ -258,7 +258,7 @@ class Boosting(Algorithm):
         began, monitors = time.perf_counter(), bool(held_out.weight.any())
         while True:
             members = active.members
-            at_once = booster.at_once(len(members)) if held_out.run_ahead else 1
+            at_once = booster.at_once(members.tolist()) if held_out.run_ahead else 1
             here = risk if len(members) == len(risk.weight) else risk.select(members)
             state = BoostingState(
                 here,
@@ -268,6 +268,7 @@ class Boosting(Algorithm):
                 active.pred,
                 active.weights[:, 0, 0],
                 self.learning_rate,
+                members.tolist(),
             )
             drawn = [streams.at(active.t + 1 + i, members, active.calls + i) for i in range(at_once)]
             block = booster.run(state, np.stack([rng.member_keys() for rng in drawn]))

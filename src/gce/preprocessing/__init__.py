@@ -1,8 +1,9 @@
 """Preprocessing of inputs and targets: data frames, categories, missing values, scaling and splits."""
 
-from gce.preprocessing.frames import Frame, fill_masked, is_tabular, read_frame, select_columns
+from gce.preprocessing.columns import Column
+from gce.preprocessing.frames import Frame, is_tabular, read_frame, select_columns
 from gce.preprocessing.scaling import Standardizer
-from gce.preprocessing.schema import Column, Schema
+from gce.preprocessing.schema import Schema
 from gce.preprocessing.table import Table
 from gce.preprocessing.targets import (
     check_labels,
@@ -12,6 +13,7 @@ from gce.preprocessing.targets import (
     one_hot,
     targets_as_array,
 )
+from gce.preprocessing.values import fill_masked
 
 __all__ = [
     "Column",

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gce.preprocessing.columns import MAX_CATEGORIES
 from gce.preprocessing.scaling import Standardizer
-from gce.preprocessing.schema import Schema
 from gce.preprocessing.sparse import Matrix, SparseRows
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+#: Categories of a column that have an indicator beside statistics of the target.
+MAX_INDICATORS = 12
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,16 @@ class Encoder:
     off: Array
 
     @classmethod
-    def fit(cls, X: Matrix, weight: Array, schema: Schema, scale: str, clip: float) -> Encoder:
+    def fit(
+        cls,
+        X: Matrix,
+        weight: Array,
+        numbers: Indices,
+        scale: str,
+        clip: float,
+        max_indicators: Mapping[int, int] = MappingProxyType({}),
+        unflagged: range = range(0),
+    ) -> Encoder:
         """Fit an encoder.
 
         Parameters
@@ -56,12 +70,16 @@ class Encoder:
             Encoded columns; sparse rows are all numbers and have no missing values.
         weight : array of shape (n,)
             Sample weights.
-        schema : Schema
-            Kinds of the columns.
+        numbers : array of shape (p,)
+            Indices of the columns that are numbers; all others are codes.
         scale : {"auto", "each", "robust", "common"}
             See :meth:`Standardizer.fit`.
         clip : float
             See :class:`Standardizer`.
+        max_indicators : mapping of int to int
+            How many categories of a column have an indicator, the most frequent ones; all of other columns.
+        unflagged : range
+            Indices of columns without indicators: parts of other columns, which are missing where these are.
 
         Returns
         -------
@@ -70,12 +88,17 @@ class Encoder:
         if isinstance(X, SparseRows):
             none = np.zeros(0)
             scaling = Standardizer.fit(X, weight, clip, scale)
-            return cls(schema.indices_of_kind("number"), scaling, none.astype(np.intp), none, none, none)
+            return cls(numbers, scaling, none.astype(np.intp), none, none, none)
         share = weight / weight.sum()
-        numbers = schema.indices_of_kind("number")
         flags: list[tuple[int, float, float]] = []
-        for j, column in enumerate(schema.columns):
-            values = _shares(X[:, j], share) if column.kind != "number" else [(np.nan, share[np.isnan(X[:, j])].sum())]
+        is_number = np.isin(np.arange(X.shape[1]), numbers)
+        for j in range(X.shape[1]):
+            if j in unflagged:
+                continue
+            if is_number[j]:
+                values = [(np.nan, float(share[np.isnan(X[:, j])].sum()))]
+            else:
+                values = _shares(X[:, j], share, max_indicators.get(j, MAX_CATEGORIES + 1))
             # an indicator that is the same in all rows is dropped
             flags += [(j, code, part) for code, part in values if 0 < part < 1 - 1e-12]
         columns = np.array([j for j, *_ in flags], dtype=np.intp)
@@ -147,26 +170,68 @@ class Encoder:
 
     def _indicators(self, X: Array) -> Array:
         out = np.empty((len(X), len(self.flagged)))
-        for j, (first, last) in self._indicator_slices.items():
+        # numbers have no other indicator than that of missing values: all of them at once, since they may be thousands
+        gaps = self._gaps
+        out[:, gaps] = np.where(np.isnan(X[:, self.flagged[gaps]]), self.on[gaps], self.off[gaps])
+        for j, (first, last) in self._category_slices.items():
             column, codes = X[:, j, None], self.codes[first:last]
             hit = np.where(np.isnan(codes), np.isnan(column), column == codes)
             out[:, first:last] = np.where(hit, self.on[first:last], self.off[first:last])
-            if j not in self.numbers:
-                out[~hit.any(1), first:last] = 0.0
+            out[~hit.any(1), first:last] = 0.0
         return out
 
     @cached_property
-    def _indicator_slices(self) -> dict[int, tuple[int, int]]:
-        """The range of each column's indicators, as (first, last)."""
-        ends = {}
-        for j in np.unique(self.flagged):
-            index = np.flatnonzero(self.flagged == j)
-            ends[int(j)] = (int(index[0]), int(index[-1]) + 1)
-        return ends
+    def _gaps(self) -> Indices:
+        """The indicators of columns of numbers."""
+        return np.flatnonzero(np.isin(self.flagged, self.numbers))
+
+    @cached_property
+    def _category_slices(self) -> dict[int, tuple[int, int]]:
+        """The range of each other column's indicators, as (first, last): those of a column are next to each other."""
+        columns, first, count = np.unique(self.flagged, return_index=True, return_counts=True)
+        others = np.isin(columns, self.numbers, invert=True)
+        ranges = zip(columns[others].tolist(), first[others].tolist(), count[others].tolist(), strict=True)
+        return {j: (start, start + length) for j, start, length in ranges}
+
+    def restricted(self, columns: Indices) -> Encoder:
+        """The encoder of some columns alone.
+
+        Parameters
+        ----------
+        columns : array of shape (c,)
+            Ascending indices.
+
+        Returns
+        -------
+        Encoder
+        """
+        kept, flags = np.isin(self.numbers, columns), np.isin(self.flagged, columns)
+        scaling = Standardizer(self.scaling.mean[kept], self.scaling.scale[kept], self.scaling.clip)
+        numbers, flagged = (np.searchsorted(columns, some) for some in (self.numbers[kept], self.flagged[flags]))
+        return Encoder(numbers, scaling, flagged, self.codes[flags], self.on[flags], self.off[flags])
+
+    def inputs_from(self, columns: Indices) -> Indices:
+        """Which inputs :meth:`restricted` keeps, ``(w,)``.
+
+        Parameters
+        ----------
+        columns : array of shape (c,)
+            Ascending indices.
+
+        Returns
+        -------
+        array of shape (w,)
+        """
+        return np.flatnonzero(np.isin(np.concatenate([self.numbers, self.flagged]), columns))
 
 
-def _shares(column: Array, share: Array) -> list[tuple[float, float]]:
-    """Each code of a column with its share of the weight; missing values last."""
-    shares = [(float(code), float(share[column == code].sum())) for code in np.unique(column[~np.isnan(column)])]
-    missing = float(share[np.isnan(column)].sum())
+def _shares(column: Array, share: Array, most: int) -> list[tuple[float, float]]:
+    """The most frequent codes of a column with their shares of the weight, ascending; missing values last."""
+    absent = np.isnan(column)
+    codes, position = np.unique(column[~absent], return_inverse=True)
+    parts = np.bincount(position, share[~absent], len(codes))
+    # sums of weights are rounded, which must not change the order
+    kept = np.sort(np.lexsort((codes, -np.round(parts, 12)))[:most])
+    shares = [(float(codes[i]), float(parts[i])) for i in kept]
+    missing = float(share[absent].sum())
     return [*shares, (np.nan, missing)] if missing > 0 else shares

@@ -5,10 +5,10 @@ Data frames are read through narwhals, so that pandas, polars and pyarrow are al
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import lru_cache
 from numbers import Real
 from typing import Any, Literal, overload
@@ -16,15 +16,13 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from gce._utils.params import short_repr
+from gce.preprocessing import dates
 from gce.preprocessing.sparse import Matrix, SparseRows
+from gce.preprocessing.values import Values, is_missing, missing_as_none, only_numbers
 
 Array = NDArray[np.float64]
-Values = NDArray[np.object_]
-Kind = Literal["number", "boolean", "category"]
-
-_FLOATS = {float, np.float64, np.float32, np.float16}
-#: Types of dates and times.
-DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+Kind = Literal["number", "boolean", "category", "date", "duration"]
 
 
 @dataclass(frozen=True)
@@ -35,19 +33,22 @@ class Frame:
     ----------
     names : tuple of str
         Names of the columns.
-    kinds : tuple of {"number", "boolean", "category"}
+    kinds : tuple of {"number", "boolean", "category", "date", "duration"}
         Kind of each column, by its type.
     columns : sequence of arrays of shape (n,)
-        Numbers and booleans as float64 with NaN for missing values, categories as Python values with None. Empty where
-        ``matrix`` is sparse.
+        Numbers and booleans as float64 with NaN for missing values, categories as Python values with None, dates and
+        durations in seconds (:class:`gce.preprocessing.dates.Moments`). Empty where ``matrix`` is sparse.
     matrix : array or SparseRows of shape (n, d), optional
         All columns together, where all are numbers.
+    zones : dict of int to str
+        Time zones of dates, by the index of the column.
     """
 
     names: tuple[str, ...]
     kinds: tuple[Kind, ...]
     columns: Sequence[Array | Values]
     matrix: Matrix | None = None
+    zones: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def from_matrix(cls, X: Matrix, names: Sequence[str] | None = None) -> Frame:
@@ -88,7 +89,7 @@ class Frame:
             return self
         if self.matrix is not None:
             return Frame.from_matrix(self.matrix[rows], self.names)
-        return Frame(self.names, self.kinds, [column[rows] for column in self.columns])
+        return Frame(self.names, self.kinds, [column[rows] for column in self.columns], zones=self.zones)
 
 
 class _Columns(Sequence[Array]):
@@ -130,13 +131,13 @@ def is_tabular(X: Any) -> bool:
     if is_frame(X):
         return True
     if isinstance(X, np.ndarray):
-        return X.ndim == 2 and (X.dtype.kind in "USMm" or (X.dtype == object and not _only_numbers(X)))
+        return X.ndim == 2 and (X.dtype.kind in "USMm" or (X.dtype == object and not only_numbers(X)))
     if isinstance(X, list | tuple) and len(X) and isinstance(X[0], list | tuple | np.ndarray):
         try:
-            objects = np.asarray(X, dtype=object)
+            objects = _rows_as_array(X)
         except ValueError:  # ragged: left to the error of scikit-learn
             return False
-        return objects.ndim == 2 and not _only_numbers(objects)
+        return objects.ndim == 2 and (objects.dtype != object or not only_numbers(objects))
     return False
 
 
@@ -157,7 +158,7 @@ def read_frame(X: Any) -> Frame:
     ValueError
         There are no rows or no columns, a column contains infinity, or an integer is beyond float64's range.
     TypeError
-        A column holds dates, mixes text and numbers, or has values of another type.
+        A column mixes text, numbers and dates, or has values of another type.
     """
     frame = _from_dataframe(X) if is_frame(X) else _from_array(X)
     if not frame.names or len(frame) == 0:
@@ -172,17 +173,6 @@ def read_frame(X: Any) -> Frame:
     if all(kind == "number" for kind in frame.kinds):
         return Frame.from_matrix(np.column_stack(list(frame.columns)).astype(np.float64), frame.names)
     return frame
-
-
-def fill_masked(X: Any) -> Any:
-    """A masked array with its masked values as missing values; anything else unchanged."""
-    if not isinstance(X, np.ma.MaskedArray):
-        return X
-    if X.dtype.kind in "fiub":
-        return np.ma.filled(X.astype(np.float64), np.nan)
-    objects = np.array(X.data, dtype=object)
-    objects[np.ma.getmaskarray(X)] = None
-    return objects
 
 
 def select_columns(X: Any, names: Sequence[str] | None) -> Any:
@@ -229,35 +219,73 @@ def _from_dataframe(X: Any) -> Frame:
 
     frame = nw.from_native(X, eager_only=True)
     names = tuple(map(str, frame.columns))
+    if names and all(isinstance(dtype, nw.Float64) for dtype in frame.schema.values()):
+        # all at once: column by column, thousands of them would take seconds
+        matrix = np.asarray(frame.to_numpy())
+        if matrix.dtype == np.float64:
+            return Frame.from_matrix(matrix, names)
     # by position: pandas columns may be named by numbers
-    pairs = [_read_series(name, series) for name, series in zip(names, frame.iter_columns(), strict=True)]
-    return Frame(names, tuple(kind for kind, _ in pairs), [column for _, column in pairs])
+    return _assemble(names, list(frame.iter_columns()), _dates_of_series, _read_series)
+
+
+def _assemble(
+    names: tuple[str, ...],
+    columns: Sequence[Any],
+    read_dates: Callable[[str, Any], dates.Moments | None],
+    read: Callable[[str, Any], tuple[Kind, Array | Values]],
+) -> Frame:
+    """A frame of columns, whose readers are one of dates, which gives None for other columns, and one of all others."""
+    moments = [read_dates(name, column) for name, column in zip(names, columns, strict=True)]
+    pairs = [
+        read(name, column) if own is None else (own.kind, own.seconds)
+        for name, column, own in zip(names, columns, moments, strict=True)
+    ]
+    zones = {j: own.zone for j, own in enumerate(moments) if own is not None and own.zone is not None}
+    return Frame(names, tuple(kind for kind, _ in pairs), [column for _, column in pairs], zones=zones)
+
+
+def _dates_of_series(name: str, series: Any) -> dates.Moments | None:
+    import narwhals as nw
+
+    if series.dtype.is_temporal():
+        return dates.from_series(name, series)
+    return _dates_of_values(name, as_objects(series)) if isinstance(series.dtype, nw.Object | nw.Unknown) else None
+
+
+def _dates_of_values(name: str, values: NDArray[Any]) -> dates.Moments | None:
+    if values.dtype.kind in "Mm":
+        return dates.from_numpy(name, values)
+    return dates.from_objects(name, values) if dates.are_among(values) else None
+
+
+def as_objects(series: Any) -> Values:
+    """The values of a narwhals series ``(n,)`` as Python objects."""
+    values = np.empty(len(series), dtype=object)
+    values[:] = series.to_list()
+    return values
 
 
 def _read_series(name: str, series: Any) -> tuple[Kind, Array | Values]:
     import narwhals as nw
 
     dtype = series.dtype
-    if dtype.is_temporal():
-        raise _date_error(name, dtype)
     if isinstance(dtype, nw.Boolean):
         return "boolean", _booleans(series)
     if dtype.is_numeric():
         as_floats = series if isinstance(dtype, nw.Float64) else series.cast(nw.Float64)
         return "number", np.asarray(as_floats.to_numpy(), dtype=np.float64)
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
-        values = np.empty(len(series), dtype=object)
-        values[:] = series.to_list()
+        values = as_objects(series)
         # narwhals inspects only the first hundred Python objects before it reports a column as text
         if isinstance(dtype, nw.String) and all(isinstance(v, str) or is_missing(v) for v in values):
-            return "category", _missing_as_none(values)
+            return "category", missing_as_none(values)
         kind, column = _read_values(name, values)
         if isinstance(dtype, nw.Categorical | nw.Enum):
-            return "category", _missing_as_none(values)
+            return "category", missing_as_none(values)
         return kind, column
     raise TypeError(
-        f"column {name!r} is of type {dtype}: only numbers, booleans, text and categories are supported; drop the "
-        "column or convert it to numbers"
+        f"column {name!r} is of type {dtype}: only numbers, booleans, dates, text and categories are supported; drop "
+        "the column or convert it to numbers"
     )
 
 
@@ -271,16 +299,17 @@ def _booleans(series: Any) -> Array:
 
 
 def _from_array(X: Any) -> Frame:
-    objects = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
-    names = default_names(objects.shape[1])
-    if objects.dtype.kind in "Mm":
-        raise _date_error(names[0], objects.dtype)
-    if objects.dtype.kind in "US":
-        # numpy has converted numbers to text where an array holds both
-        pairs = [_read_text(name, objects[:, j]) for j, name in enumerate(names)]
-    else:
-        pairs = [_read_values(name, objects[:, j]) for j, name in enumerate(names)]
-    return Frame(names, tuple(kind for kind, _ in pairs), [column for _, column in pairs])
+    objects = _rows_as_array(X)
+    # numpy has converted numbers to text where an array holds both
+    read = _read_text if objects.dtype.kind in "US" else _read_values
+    return _assemble(default_names(objects.shape[1]), list(objects.T), _dates_of_values, read)
+
+
+def _rows_as_array(X: Any) -> NDArray[Any]:
+    """An array as it is, rows of a list as Python objects."""
+    # as objects, datetime64 in nanoseconds would be integers
+    dated = isinstance(X, np.ndarray) or all(isinstance(row, np.ndarray) and row.dtype.kind in "Mm" for row in X)
+    return np.asarray(X) if dated else np.asarray(X, dtype=object)
 
 
 def _read_text(name: str, column: NDArray[Any]) -> tuple[Kind, Array | Values]:
@@ -292,8 +321,11 @@ def _read_text(name: str, column: NDArray[Any]) -> tuple[Kind, Array | Values]:
 
 def _read_values(name: str, values: Values) -> tuple[Kind, Array | Values]:
     """The kind and values of a column of Python objects: text, booleans or numbers, with missing values."""
-    column = _missing_as_none(values)
+    column = missing_as_none(values)
     present = [value for value in column if value is not None]
+    # whatever such a column holds later, it is ignored
+    if not present:
+        return "category", column
     groups = {_group(name, _first(present, kind)) for kind in set(map(type, present))}
     if groups <= {"number", "boolean"}:
         try:
@@ -305,9 +337,10 @@ def _read_values(name: str, values: Values) -> tuple[Kind, Array | Values]:
         return ("boolean" if groups == {"boolean"} else "number"), numbers
     if len(groups) > 1:
         text, other = (next(v for v in present if isinstance(v, str) is wanted) for wanted in (True, False))
+        what = "booleans" if isinstance(other, bool) else "numbers"
         raise TypeError(
-            f"column {name!r} mixes text ({text!r}) and numbers ({other!r}): convert it to one of them, for instance "
-            "with pandas.to_numeric(column, errors='coerce') or column.astype(str)"
+            f"column {name!r} mixes text ({short_repr(text)}) and {what} ({short_repr(other)}): convert it to one of "
+            "them, for instance with pandas.to_numeric(column, errors='coerce') or column.astype(str)"
         )
     return "category", column
 
@@ -321,49 +354,14 @@ def _group(name: str, value: Any) -> str:
         return "text"
     if isinstance(value, bool | np.bool_):
         return "boolean"
-    if isinstance(value, DATES):
-        raise _date_error(name, type(value).__name__)
-    if isinstance(value, Real | np.number) or type(value).__name__ == "Decimal":
+    if isinstance(value, dates.DATES):
+        raise TypeError(
+            f"column {name!r} holds {value} among text, or as a category: convert the whole column to dates, for "
+            "instance with pandas.to_datetime(column, errors='coerce'), or to text"
+        )
+    if isinstance(value, Real | np.number | Decimal):
         return "number"
     raise TypeError(
-        f"column {name!r} holds {value!r} of type {type(value).__name__}: argument must be a string, a number or "
-        "a boolean; convert categories to text, for instance with column.astype(str)"
-    )
-
-
-def _missing_as_none(values: Values) -> Values:
-    """Values with None for missing ones (None, NaN, NA, NaT), and numpy scalars as Python scalars."""
-    out = np.empty(len(values), dtype=object)
-    out[:] = [None if is_missing(v) else v.item() if isinstance(v, np.generic) else v for v in values]
-    return out
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is missing: None, NaN, NA or NaT."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and value != value
-
-
-def _only_numbers(objects: Values) -> bool:
-    kinds = set(map(type, objects.ravel())) - {type(None)}
-    if not all(issubclass(kind, Real | np.number) and not issubclass(kind, bool) for kind in kinds):
-        return False
-    # integers beyond float64 are reported with their column
-    return not any(_beyond(value) for value in objects.ravel()) if kinds - _FLOATS else True
-
-
-def _beyond(value: Any) -> bool:
-    """Whether a number is too large to be a float."""
-    try:
-        float(0 if value is None else value)
-    except OverflowError:
-        return True
-    return False
-
-
-def _date_error(name: str, dtype: Any) -> TypeError:
-    return TypeError(
-        f"column {name!r} holds dates or times ({dtype}), which are not supported: convert them to numbers, such "
-        "as year, month, weekday or days since a first date (pandas: (column - column.min()).dt.days)"
+        f"column {name!r} holds {short_repr(value)} of type {type(value).__name__}: argument must be a string, a "
+        "number or a boolean; convert categories to text, for instance with column.astype(str)"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -49,6 +49,8 @@ class MixedRows:
         Makes inputs of columns.
     categorical : array of shape (d,)
         Whether a column has categories.
+    owner : array of shape (d,), optional
+        The member that alone may look at a column, -1 where all may. Default: all may look at all.
 
     Examples
     --------
@@ -57,7 +59,7 @@ class MixedRows:
     >>> from gce.preprocessing import Schema, Column
     >>> from gce.preprocessing.encoder import Encoder
     >>> X, schema = np.array([[0.0, 1.0], [np.nan, 0.0]]), Schema((Column("x", "number"), Column("b", "boolean")))
-    >>> encoder = Encoder.fit(X, np.ones(2), schema, "each", np.inf)
+    >>> encoder = Encoder.fit(X, np.ones(2), schema.numbers, "each", np.inf)
     >>> rows = MixedRows(torch.from_numpy(encoder.scale_columns(X)), encoder, np.array([False, False]))
     >>> rows.shape, rows.inputs.shape
     ((2, 4), torch.Size([2, 4]))
@@ -66,6 +68,9 @@ class MixedRows:
     columns: Tensor
     encoder: Encoder
     categorical: NDArray[np.bool_]
+    owner: NDArray[np.intp] | None = None
+    #: Which inputs of all these are, ``(d',)``, where they are those of one member.
+    chosen: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -96,10 +101,45 @@ class MixedRows:
         """The column that each input is made of, ``(d',)``."""
         return np.concatenate([self.encoder.numbers, self.encoder.flagged])
 
+    def columns_of(self, member: int) -> NDArray[np.intp]:
+        """The columns that a member may look at, ``(c,)``, ascending."""
+        assert self.owner is not None
+        return np.flatnonzero((self.owner < 0) | (self.owner == member))
+
+    def of_member(self, member: int) -> MixedRows:
+        """The rows as a member may look at them, the same object each time.
+
+        Parameters
+        ----------
+        member : int
+
+        Returns
+        -------
+        MixedRows
+        """
+        if member not in self._of_member:
+            columns = self.columns_of(member)
+            own, encoder = self.columns[:, torch.from_numpy(columns).to(self.device)], self.encoder.restricted(columns)
+            self._of_member[member] = MixedRows(own, encoder, self.categorical[columns], chosen=self.inputs_of(member))
+        return self._of_member[member]
+
+    def inputs_of(self, member: int) -> NDArray[np.intp]:
+        """Indices of the inputs that a member may look at, ``(d',)``, ascending."""
+        return self.encoder.inputs_from(self.columns_of(member))
+
+    @property
+    def widths(self) -> Widths:
+        """Numbers of inputs and of columns."""
+        return Widths(self.encoder.width, self.columns.shape[1])
+
+    @cached_property
+    def _of_member(self) -> dict[int, MixedRows]:
+        return {}
+
     def by_column(self, given: NDArray[Any]) -> NDArray[Any]:
         """What is given for each input, ``(d', ...)``, for each column, ``(d, ...)``: that of its first input, or 0.
 
-        The first input of a column of numbers is the number itself.
+        The first input of a column of numbers is the number itself. Rows of one member take what all inputs are given.
 
         Parameters
         ----------
@@ -109,6 +149,7 @@ class MixedRows:
         -------
         array of shape (d, ...)
         """
+        given = given if self.chosen is None else given[self.chosen]
         out = np.zeros((self.columns.shape[1], *given.shape[1:]), given.dtype)
         out[self.sources[::-1]] = given[::-1]
         return out
@@ -179,7 +220,15 @@ def telling_blocks(X: Rows) -> Iterator[NDArray[np.float64]]:
 
 
 class SeesRows:
-    """Something that is given rows, as inputs of networks unless it says otherwise."""
+    """Something that is given rows, as inputs of networks unless it says otherwise.
+
+    Attributes
+    ----------
+    looks_by_member : bool
+        Each member can look at columns of its own.
+    """
+
+    looks_by_member: ClassVar[bool] = False
 
     @property
     def splits_columns(self) -> bool:
@@ -197,6 +246,7 @@ class SeesRows:
         Returns
         -------
         Tensor or SparseRows of shape (n, d)
-            MixedRows where columns are looked at.
+            MixedRows where columns are looked at, or members have columns of their own.
         """
-        return cast(Inputs, X) if self.splits_columns else inputs_of(X)
+        by_member = self.looks_by_member and isinstance(X, MixedRows) and X.owner is not None
+        return cast(Inputs, X) if self.splits_columns or by_member else inputs_of(X)

@@ -48,3 +48,20 @@ def rescale_weights(weight: Array, what: str = "sample weights") -> Array:
 def normalize_equal(weight: Array) -> Array:
     """Weights ``(n,)``, or ones where all are equal and below 1: only proportions matter there, to the last bit."""
     return np.ones_like(weight) if len(weight) and weight.min() == weight.max() < 1 else weight
+
+
+def effective_count(weight: Array) -> float:
+    """Effective number of rows of weights ``(n,)``.
+
+    A row of weight 2 counts as two rows; weights that sum to less than their effective sample size count as that.
+
+    Parameters
+    ----------
+    weight : array of shape (n,)
+        Sample weights.
+
+    Returns
+    -------
+    float
+    """
+    return float(max(weight.sum(), weight.sum() ** 2 / np.square(weight).sum()))

@@ -1,104 +1,24 @@
-"""Kinds of columns, and the codes of categories."""
+"""The columns of the training data, and tables as numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gce._utils.params import is_iterable, short_repr
-from gce.preprocessing.frames import Frame, Kind, Values
+from gce.preprocessing.columns import TIMES, Column, learn_categories, learn_dates
+from gce.preprocessing.dates import offer_dates
+from gce.preprocessing.frames import Frame, Kind
+from gce.preprocessing.sample_weights import effective_count
 from gce.preprocessing.sparse import Matrix, SparseRows
+from gce.preprocessing.text_columns import TextParts, learn_text
+from gce.preprocessing.text_rule import telling_components
 
 Array = NDArray[np.float64]
-Category = str | int | float | bool
-
-#: Code of a category that is rare in the training rows, or does not occur in them.
-OTHER = -1
-#: Categories of a column that get a code, and the least share of the rows that each of them must have.
-MAX_CATEGORIES, MIN_CATEGORY_SHARE = 254, 1 / 1000
-#: Share of rows without a code above which a column has a warning.
-MAX_OTHER_SHARE = 0.25
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of the training data.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    kind : {"number", "boolean", "category"}
-        Kind of the column.
-    categories : tuple
-        Categories with a code, which is their index; all others share the code -1. Empty for other kinds.
-    n_distinct : int or None
-        Number of distinct categories in the training rows; None for other kinds, and for old files.
-    other_share : float or None
-        Share of the training rows whose category has no code.
-    """
-
-    name: str
-    kind: Kind
-    categories: tuple[Category, ...] = ()
-    n_distinct: int | None = None
-    other_share: float | None = None
-
-    @property
-    def warning(self) -> str | None:
-        """What is lost of a column with too many categories: all of it, or the categories of many rows; else None."""
-        if self.n_distinct is None or self.other_share is None:
-            return None
-        if not self.categories and self.n_distinct > 1:
-            return f"{self.n_distinct:,} categories, none of them frequent: ignored"
-        if self.other_share <= MAX_OTHER_SHARE:
-            return None
-        return (
-            f"{self.n_distinct:,} categories, {len(self.categories):,} of them encoded: {self.other_share:.0%} of rows "
-            "have another one"
-        )
-
-    def encode(self, kind: Kind, column: Array | Values) -> Array:
-        """Encode values as numbers: codes of categories, other values unchanged, NaN for missing ones.
-
-        Parameters
-        ----------
-        kind : {"number", "boolean", "category"}
-            Kind of the given values.
-        column : array of shape (n,)
-            The values.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        if self.kind == "category":
-            return self._codes(column)
-        if kind != "category":
-            return column.astype(np.float64, copy=False)
-        present = [value for value in column if value is not None]
-        if present:
-            raise ValueError(
-                f"column {self.name!r} held {self.kind}s when the model was fitted and holds {present[0]!r} now"
-            )
-        return np.full(len(column), np.nan)
-
-    def _codes(self, column: Array | Values) -> Array:
-        values = column.tolist()
-        first = next((value for value in values if value is not None and value == value), None)
-        if first is not None and self.categories and isinstance(first, str) != isinstance(self.categories[0], str):
-            raise ValueError(
-                f"column {self.name!r} held categories such as {self.categories[0]!r} when the model was fitted and "
-                f"holds {first!r} now: convert it to the same type"
-            )
-        code_of: dict[Category | None, float] = {category: code for code, category in enumerate(self.categories)}
-        code_of[None] = np.nan
-        codes = np.array([code_of.get(value, OTHER) for value in values], dtype=np.float64)
-        return codes if column.dtype == object else np.where(np.isnan(column.astype(np.float64)), np.nan, codes)
 
 
 @dataclass(frozen=True)
@@ -138,24 +58,90 @@ class Schema:
                     "or one-hot encode the categories"
                 )
             return cls(tuple(Column(name, "number") for name in frame.names))
-        share = weight / weight.sum()
-        return cls(
-            tuple(
-                _category(name, column, share)
-                if kind == "category" or (j in chosen and kind != "boolean")
-                else Column(name, kind)
-                for j, (name, kind, column) in enumerate(zip(frame.names, frame.kinds, frame.columns, strict=True))
+        timed = next((j for j in sorted(chosen) if frame.kinds[j] in TIMES), None)
+        if timed is not None:
+            raise ValueError(
+                f"categorical_features has the column {frame.names[timed]!r}, which holds {frame.kinds[timed]}s: "
+                "convert it to text, such as column.dt.strftime('%Y-%m'), or leave it out"
             )
-        )
+        share, rows = weight / weight.sum(), effective_count(weight)
+        columns = []
+        for j, (name, kind, values) in enumerate(zip(frame.names, frame.kinds, frame.columns, strict=True)):
+            if kind == "category" or (j in chosen and kind != "boolean"):
+                column = learn_categories(name, values, share, rows)
+                # a column that is named as categorical is no text
+                columns.append(column if j in chosen else replace(column, parts=learn_text(values, weight, rows)))
+            elif kind == "date":
+                columns.append(learn_dates(name, values, frame.zones.get(j)))
+            else:
+                columns.append(Column(name, kind))
+        return cls(tuple(columns))
+
+    def with_telling_text(self, X: Matrix, target: Array, weight: Array) -> tuple[Schema, Matrix]:
+        """The schema without components of text that say nothing of the target, see :func:`telling_components`.
+
+        Parameters
+        ----------
+        X : array or SparseRows of shape (n, d + q)
+            Encoded training rows.
+        target : array of shape (n, k)
+            Encoded targets.
+        weight : array of shape (n,)
+            Sample weights.
+
+        Returns
+        -------
+        tuple of (Schema, array or SparseRows of shape (n, d + q'))
+        """
+        if isinstance(X, SparseRows) or not any(isinstance(column.parts, TextParts) for column in self.columns):
+            return self, X
+        kept, columns = np.ones(self.width, dtype=bool), list(self.columns)
+        for j, column in enumerate(self.columns):
+            if isinstance(column.parts, TextParts):
+                at = len(self.columns) + np.flatnonzero(self.part_sources == j)
+                kept[at] = telling_components(X[:, at], target, weight)
+                columns[j] = replace(column, parts=column.parts.select(kept[at]) if kept[at].any() else None)
+        return Schema(tuple(columns)), X if kept.all() else np.ascontiguousarray(X[:, kept])
 
     def encode(self, frame: Frame) -> Matrix:
-        """A frame as numbers ``(n, d)``: codes of categories, NaN for missing values."""
-        if frame.matrix is not None and all(column.kind != "category" for column in self.columns):
+        """A frame as numbers ``(n, d + q)``: codes of categories, NaN for missing values; then parts of columns.
+
+        Parameters
+        ----------
+        frame : Frame
+            The rows.
+
+        Returns
+        -------
+        array or SparseRows of shape (n, d + q)
+            The first ``d`` columns are those of the frame, the others :attr:`part_sources` and :attr:`part_names`.
+        """
+        if frame.matrix is not None and all(column.kind in ("number", "boolean") for column in self.columns):
             return frame.matrix
         if isinstance(frame.matrix, SparseRows):
             raise ValueError("the model was fitted on categories, which sparse rows cannot hold: pass X.toarray()")
-        parts = zip(self.columns, frame.kinds, frame.columns, strict=True)
-        return np.column_stack([column.encode(kind, values) for column, kind, values in parts])
+        given = enumerate(zip(self.columns, frame.kinds, frame.columns, strict=True))
+        encoded = [column.encode(kind, values, frame.zones.get(j)) for j, (column, kind, values) in given]
+        for column, own, values in zip(self.columns, list(encoded), frame.columns, strict=True):
+            if column.parts is not None:
+                encoded.append(column.parts.transform(values if column.kind == "category" else own))
+        return np.column_stack(encoded)
+
+    @property
+    def part_sources(self) -> NDArray[np.intp]:
+        """The column that each part is made of, ``(q,)``."""
+        counts = [0 if column.parts is None else len(column.parts.names) for column in self.columns]
+        return np.repeat(np.arange(len(self.columns)), counts)
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Names of the parts, such as "arrival: month"."""
+        return tuple(f"{c.name}: {part}" for c in self.columns if c.parts is not None for part in c.parts.names)
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns, ``d + q``."""
+        return len(self.columns) + len(self.part_sources)
 
     @property
     def warning(self) -> str | None:
@@ -164,14 +150,17 @@ class Schema:
         if not warnings:
             return None
         shown = "; ".join(warnings[:10]) + (f"; and {len(warnings) - 10:,} more columns" if len(warnings) > 10 else "")
-        return (
-            f"categories with less than {MIN_CATEGORY_SHARE:.1%} of the rows are merged into one: {shown}. Encode such "
-            "columns first, for instance with scikit-learn's TargetEncoder"
-        )
+        return f"a category that occurs once says nothing of other rows: {shown}. Drop such columns"
 
     def indices_of_kind(self, *kinds: Kind) -> NDArray[np.intp]:
         """Indices of the columns of some kinds."""
         return np.array([j for j, column in enumerate(self.columns) if column.kind in kinds], dtype=np.intp)
+
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """Indices of the encoded columns that are numbers: some of the table's own, and all parts."""
+        own = [j for j, column in enumerate(self.columns) if column.is_number]
+        return np.array([*own, *range(len(self.columns), self.width)], dtype=np.intp)
 
     def monotonic_signs(self, given: Mapping[str, int] | ArrayLike) -> NDArray[np.int64]:
         """Monotonic constraints by column.
@@ -179,7 +168,8 @@ class Schema:
         Parameters
         ----------
         given : mapping of str to int, or array-like of shape (d,)
-            -1, 0 or 1 by name, or for each column; only numbers can be constrained.
+            -1, 0 or 1 by name, or for each column; only numbers, dates (of which the elapsed time is constrained, the
+            calendar parts are not) and durations can be constrained.
 
         Returns
         -------
@@ -200,11 +190,26 @@ class Schema:
                 f"monotonic_cst must have -1, 0 or 1 for each of the {len(names)} columns of X, got {given!r}"
             )
         for column, sign in zip(self.columns, listed, strict=True):
-            if sign and column.kind != "number":
+            if sign and not column.is_number:
                 raise ValueError(
                     f"monotonic_cst constrains {column.name!r}, which has no order because it is a {column.kind}"
                 )
         return listed.astype(np.int64)
+
+
+def text_that_reads_as_dates(frame: Frame) -> str | None:
+    """A message about the text columns of a frame that are ISO 8601 dates, None if there are none.
+
+    Parameters
+    ----------
+    frame : Frame
+
+    Returns
+    -------
+    str or None
+    """
+    text = [j for j, kind in enumerate(frame.kinds) if kind == "category"]
+    return offer_dates([frame.names[j] for j in text], [frame.columns[j] for j in text])
 
 
 def _as_array(values: Any) -> NDArray[Any]:
@@ -284,17 +289,3 @@ def column_index(what: str, item: Any, names: Sequence[str], mask: bool = False)
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-
-
-def _category(name: str, column: Array | Values, share: Array) -> Column:
-    """A category column, whose most frequent categories get a code, in sorted order."""
-    total: dict[Category, float] = {}
-    for value, part in zip(column.tolist(), share.tolist(), strict=True):
-        if value is not None and value == value:
-            total[value] = total.get(value, 0.0) + part
-    # first those that have enough rows, of which there are few, however many categories there are
-    enough = [value for value, part in total.items() if part >= MIN_CATEGORY_SHARE * (1 - 1e-9)]
-    categories = tuple(sorted(sorted(enough, key=lambda value: (-round(total[value], 12), value))[:MAX_CATEGORIES]))
-    encoded = set(categories)
-    others = sum(part for value, part in total.items() if value not in encoded)
-    return Column(name, "category", categories, len(total), round(min(float(others), 1.0), 6))

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from gce._utils.params import count, is_iterable, short_repr
 from gce.preprocessing.row_hashes import hash_row_set
+from gce.preprocessing.sample_weights import effective_count
 from gce.preprocessing.sparse import Matrix, SparseRows
 
 Array = NDArray[np.float64]
@@ -85,7 +86,7 @@ class Members:
     held_out_total : array of shape (M,)
         Sum of each member's held-out sample weights, by which held-out losses of members are averaged.
     count : array of shape (M,)
-        Effective number of training rows of each member, see :func:`effective_count`.
+        Effective number of training rows of each member, see :func:`gce.preprocessing.sample_weights.effective_count`.
     """
 
     train: Array
@@ -131,23 +132,6 @@ def from_splits(X: Matrix, weight: Array, splits: Iterable[Split]) -> Members:
     if not train:
         raise ValueError("cv has no splits: expected at least one (train, test) pair")
     return Members(np.stack(train), np.stack(held_out), tuple(names), np.array(total), np.array(count))
-
-
-def effective_count(weight: Array) -> float:
-    """Effective number of rows of weights ``(n,)``.
-
-    A row of weight 2 counts as two rows; weights that sum to less than their effective sample size count as that.
-
-    Parameters
-    ----------
-    weight : array of shape (n,)
-        Sample weights.
-
-    Returns
-    -------
-    float
-    """
-    return float(max(weight.sum(), weight.sum() ** 2 / np.square(weight).sum()))
 
 
 def from_validation_set(X: Matrix, weight: Array, X_val: Matrix, weight_val: Array) -> Members:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,9 @@ from torch import Tensor
 
 from gce._utils.devices import as_numpy
 from gce._utils.params import short_repr
-from gce.preprocessing.frames import DATES, is_frame, is_missing
+from gce.preprocessing.dates import DATES
+from gce.preprocessing.frames import is_frame
+from gce.preprocessing.values import is_missing
 
 Array = NDArray[np.float64]
 
@@ -47,7 +51,9 @@ def targets_as_array(y: Any, name: str = "y") -> Any:
     if any(is_missing(value) and (words or not isinstance(value, float | np.floating)) for value in values):
         advice = ", or make them a class" if name == "y" else ""
         raise ValueError(f"{name} has missing values (None, NaN or NA): drop these rows{advice}")
-    return targets
+    # scikit-learn takes no decimals for classes
+    decimals = len(values) > 0 and all(isinstance(value, Decimal) for value in values)
+    return np.asarray(targets, dtype=np.float64) if decimals else targets
 
 
 def _as_array(y: Any) -> Any:
@@ -57,14 +63,24 @@ def _as_array(y: Any) -> Any:
 
     if is_frame(y):
         frame = nw.from_native(y, eager_only=True)
-        columns = [np.asarray(series.to_numpy()) for series in frame.iter_columns()]
+        columns = [_series_values(series) for series in frame.iter_columns()]
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
     if nw.dependencies.is_into_series(y):
-        series = nw.from_native(y, series_only=True)
-        # the conversion of an Arrow dictionary would replace missing values by a class
-        text = isinstance(series.dtype, nw.Categorical | nw.Enum | nw.String)
-        return np.asarray(series.to_list(), dtype=object) if text else np.asarray(series.to_numpy())
+        return _series_values(nw.from_native(y, series_only=True))
     return y
+
+
+def _series_values(series: Any) -> NDArray[Any]:
+    import narwhals as nw
+
+    if isinstance(series.dtype, nw.Decimal):
+        return np.asarray(series.cast(nw.Float64).to_numpy())
+    # the conversion of an Arrow dictionary would replace missing values by a class, and numpy has no 128-bit integers
+    if isinstance(series.dtype, nw.Categorical | nw.Enum | nw.String | nw.Int128 | nw.UInt128):
+        values = series.to_list()
+        numbers = all(isinstance(value, Real) for value in values)
+        return np.asarray(values) if numbers else np.asarray(values, dtype=object)
+    return np.asarray(series.to_numpy())
 
 
 def _objects(y: Any) -> Collection[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gce._utils.params import look_up, short_repr
@@ -17,6 +18,9 @@ SPARSE_FOR_TREES = 1 << 26
 
 #: Epochs of an atom where there are more columns than rows.
 WIDE_EPOCHS = 10
+
+#: Bins of all columns together, and least bins of one, of trees where there are more columns than rows.
+WIDE_BINS, FEWEST_BINS = 1 << 17, 16
 
 
 def choose_bases(
@@ -63,6 +67,21 @@ def choose_bases(
     return found
 
 
+def sees_statistics(given: Any) -> bool:
+    """Whether all bases that the user asks for can look at statistics of the target, which each member has its own of.
+
+    Parameters
+    ----------
+    given : str, Basis, or several of them
+    """
+    if isinstance(given, str):
+        return given == "auto" or (given in BASES and BASES[given].looks_by_member)
+    if isinstance(given, Basis):
+        return given.looks_by_member
+    several = list(given.values()) if isinstance(given, Mapping) else given
+    return isinstance(several, Sequence) and all(map(sees_statistics, several))
+
+
 def suits_trees(X: Rows) -> bool:
     """Whether "auto" fits trees to rows ``(N, d)``: to all but very large sparse ones."""
     return not isinstance(X, SparseRows) or len(X) * X.shape[1] <= SPARSE_FOR_TREES
@@ -77,15 +96,25 @@ def default_bases(rows: int, columns: int) -> dict[str, Basis]:
 
     The numbers were chosen on the development sets: see benchmarks/results/ablation.md.
     """
-    small = rows < SMALL_ROWS
+    small, bins = rows < SMALL_ROWS, partial(_bins, rows, columns)
     return {
-        "tree": Tree(max_leaf_nodes=16, min_samples_leaf=1, subsample=0.8, learning_rate=0.15)
+        "tree": Tree(max_leaf_nodes=16, min_samples_leaf=1, subsample=0.8, learning_rate=0.15, max_bins=bins(256))
         if small
-        else Tree(max_leaf_nodes=63, max_features=0.75, learning_rate=0.2),
-        "symmetric": SymmetricTree(learning_rate=0.15 if small else 0.2),
-        "forest": Forest(n_estimators=20),
+        else Tree(max_leaf_nodes=63, max_features=0.75, learning_rate=0.2, max_bins=bins(256)),
+        "symmetric": SymmetricTree(learning_rate=0.15 if small else 0.2, max_bins=bins(128)),
+        "forest": Forest(n_estimators=20, max_bins=bins(256)),
         "neural": _networks(rows, columns, Neural() if rows <= FULL_BATCH_ROWS else Neural(max_epochs=15)),
     }
+
+
+def _bins(rows: int, columns: int, usual: int) -> int:
+    """Bins of a column: fewer where there are more columns than rows.
+
+    The histograms of a node have a bin for each value of a column and are scanned whole, however few rows the node has:
+    a round takes time in proportion to their bins, and with few rows there is little to gain from fine ones. Fewer
+    columns for each tree would save as much, but miss the few that matter (benchmarks/results/wide.md).
+    """
+    return usual if columns <= rows else max(FEWEST_BINS, min(usual, WIDE_BINS // columns))
 
 
 def _networks(rows: int, columns: int, usual: Neural) -> Neural:

@@ -215,7 +215,7 @@ class ClassTarget:
         return ClassTarget.learn(y, self.class_weight, self.temperature)
 
     def decode(self, target: Array) -> NDArray[Any]:
-        return self.classes[_codes(target)]
+        return self.classes[class_codes(target)]
 
     def pick_loss(self, given: str | Loss) -> Loss:
         known: dict[str, Loss] = {"log_loss": Logistic() if len(self.classes) == 2 else CrossEntropy()}
@@ -233,7 +233,7 @@ class ClassTarget:
     def row_factors(self, target: Array, weight: Array) -> Array | float:
         if self.class_weight is None:
             return 1.0
-        codes = _codes(target)
+        codes = class_codes(target)
         return self._class_factors(codes, weight)[codes]
 
     def _class_factors(self, codes: NDArray[np.intp], weight: Array) -> Array:
@@ -277,6 +277,6 @@ class ClassTarget:
         return Calibration(single_row_temperature(loss, train()) if single else 1.0)
 
 
-def _codes(target: Array) -> NDArray[np.intp]:
+def class_codes(target: Array) -> NDArray[np.intp]:
     """The codes of encoded classes, ``(n,)``."""
     return target[:, 0].astype(np.intp) if target.shape[1] == 1 else target.argmax(1)

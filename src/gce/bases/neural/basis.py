@@ -15,6 +15,7 @@ from torch import Tensor
 from gce._utils.params import FLAG, NONE, POSITIVE, Rules, among, check_parameters, count, within
 from gce._utils.random import RoundStreams
 from gce.bases.base import Atoms, Basis
+from gce.bases.by_member import MemberInputs, member_inputs
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.neural import compiled
 from gce.bases.neural.captured import Recorder
@@ -31,7 +32,8 @@ from gce.bases.neural.network import (
 )
 from gce.bases.objectives import Objective
 from gce.bases.proposal import Proposal
-from gce.preprocessing.sparse import Inputs
+from gce.preprocessing.mixed import MixedRows
+from gce.preprocessing.sparse import Inputs, SparseRows
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +53,7 @@ class TrainingTask:
 
     architecture: Architecture
     objective: Objective
-    X: Inputs
+    X: Inputs | MemberInputs
     models: int
     order: torch.Generator
     context: FitContext
@@ -59,6 +61,8 @@ class TrainingTask:
 
 class TrainedBasis(Basis):
     """A class of networks whose oracle is Adam. Subclasses name the architecture."""
+
+    looks_by_member = True
 
     learning_rate: float
     min_learning_rate: float
@@ -102,18 +106,47 @@ class TrainedBasis(Basis):
         self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext, last: Atoms | None = None
     ) -> Proposal:
         check_parameters(self)
+        if isinstance(X, MixedRows) and X.owner is not None:
+            return self._minimize_by_member(objective, X, rng, context, last)
+        return self._minimize(objective, X[: objective.rows], self._inputs, rng, context, last)
+
+    def _minimize_by_member(
+        self, objective: Objective, X: MixedRows, rng: RoundStreams, context: FitContext, last: Atoms | None
+    ) -> Proposal:
+        """Networks of members that look at inputs of their own, trained together."""
+        own = member_inputs(X, objective.rows, rng, context)
+        index = [X.inputs_of(member) for member in rng.numbers]
+        signs = tuple(self._inputs[i] for i in index[0]) if self._inputs else ()
+        if isinstance(last, Networks):
+            last = type(last).cat([last.select(torch.tensor([m])).restricted(at) for m, at in enumerate(index)])
+        # constraints are on the table's own columns, which all members look at
+        found = self._minimize(objective, own, signs, rng, context, last).atoms
+        each = (found.select(torch.tensor([m])) for m in range(len(index)))
+        wide = [atoms.among(at, at, X.widths) for atoms, at in zip(each, index, strict=True)]
+        return Proposal(type(wide[0]).cat(wide))
+
+    def _minimize(
+        self,
+        objective: Objective,
+        X: Inputs | MemberInputs,
+        signs: tuple[int, ...],
+        rng: RoundStreams,
+        context: FitContext,
+        last: Atoms | None,
+    ) -> Proposal:
         n, models = objective.rows, len(objective.bound) if self.separate else 1
-        architecture, dtype = self.architecture(n).monotone(self._inputs), self.dtype(n)
-        outputs = len(objective.bound) // models
-        start = drawn(architecture, X.shape[1], outputs, rng.members, self.restarts * models, dtype, X.device)
+        architecture, dtype = self.architecture(n).monotone(signs), self.dtype(n)
+        outputs, width = len(objective.bound) // models, X.width if isinstance(X, MemberInputs) else X.shape[1]
+        start = drawn(architecture, width, outputs, rng.members, self.restarts * models, dtype, X.device)
         if isinstance(last, Networks) and last.parameters_[0].shape[1:] == start[0].shape[1:]:
             old = [p.unflatten(0, (-1, models)).repeat_interleave(self.restarts, 0) for p in last.parameters_]
             start = self.start(start, [p.flatten(0, 1) for p in old], n)
         task_objective = objective.cast(dtype)
         if self.restarts > 1:
-            members = torch.arange(len(rng.members), device=X.device)
-            task_objective = task_objective.select(members.repeat_interleave(self.restarts))
-        task = TrainingTask(architecture, task_objective, X[:n], models, rng.rows, context)
+            tries = torch.arange(len(rng.members), device=X.device).repeat_interleave(self.restarts)
+            task_objective = task_objective.select(tries)
+            X = X.select(tries) if isinstance(X, MemberInputs) else X
+        task = TrainingTask(architecture, task_objective, X, models, rng.rows, context)
         trained = self._train(task, start, self._schedule(n, context), _RETRIES)
         return Proposal(Networks(architecture.free, self._best(*trained, models), objective.bound, models))
 
@@ -128,7 +161,9 @@ class TrainedBasis(Basis):
         """Compiled loops on the CPU, recorded graphs on a GPU, plain tensor operations for all the rest."""
         if task.X.device.type == "cuda":
             return task.context.cached((self,), "recorder", Recorder).descend
-        served = isinstance(task.X, Tensor) and compiled.serves(task.architecture, task.objective, task.X.device)
+        served = not isinstance(task.X, SparseRows) and compiled.serves(
+            task.architecture, task.objective, task.X.device
+        )
         return compiled.descend if served else descend
 
     def _schedule(self, rows: int, context: FitContext) -> Schedule:
@@ -142,6 +177,8 @@ class TrainedBasis(Basis):
     def _train(self, task: TrainingTask, start: Parameters, schedule: Schedule, retries: int) -> Trained:
         """Train; a member whose objective became NaN is trained again at a tenth of the rate."""
         train = self._trainer(task)
+        if isinstance(task.X, MemberInputs) and train is not compiled.descend:
+            return self._train_one_by_one(task, task.X, start, schedule, retries)
         # every try sees the rows in the same order, however long another member's training took
         order = torch.Generator()
         order.set_state(task.order.get_state())
@@ -164,7 +201,8 @@ class TrainedBasis(Basis):
                 p[index] = 0.0
             return best, values
         slower = replace(schedule, rate=schedule.rate / 10, floor=min(schedule.floor, schedule.rate / 10))
-        part = replace(task, objective=task.objective.select(index))
+        rows = task.X.select(index) if isinstance(task.X, MemberInputs) else task.X
+        part = replace(task, objective=task.objective.select(index), X=rows)
         again, better = self._train(part, [p[index].flatten(0, 1) for p in start], slower, retries - 1)
         for p, q in zip(by_member, again, strict=True):
             p[index] = q.unflatten(0, (-1, task.models))
@@ -172,6 +210,24 @@ class TrainedBasis(Basis):
             own = slice(member * task.models, (member + 1) * task.models)
             values[own] = better[place * task.models : (place + 1) * task.models]
         return best, values
+
+    def _train_one_by_one(
+        self, task: TrainingTask, X: MemberInputs, start: Parameters, schedule: Schedule, retries: int
+    ) -> Trained:
+        """Members one after another, where a trainer has the same inputs for all."""
+        best: list[Parameters] = []
+        values: list[float] = []
+        for m, own in enumerate(X.parts):
+            order = torch.Generator()
+            order.set_state(task.order.get_state())
+            part = replace(
+                task, objective=task.objective.select(torch.tensor([m], device=X.device)), X=own, order=order
+            )
+            nets = slice(m * task.models, (m + 1) * task.models)
+            found, value = self._train(part, [p[nets] for p in start], schedule, retries)
+            best.append(found)
+            values += value
+        return [torch.cat(parts) for parts in zip(*best, strict=True)], values
 
 
 class Neural(TrainedBasis):

@@ -19,6 +19,7 @@ from torch import Tensor
 from gce._utils import parallel
 from gce._utils.clock import StepTimer
 from gce._utils.parallel import WORTH_A_THREAD, Run, workers
+from gce.bases.by_member import MemberInputs
 from gce.bases.neural import kernels
 from gce.bases.neural.descent import Schedule, batches, row_orders
 from gce.bases.neural.network import Architecture, Parameters, TwoLayer
@@ -47,16 +48,23 @@ def descend(
     architecture: TwoLayer,
     start: Parameters,
     objective: Linear,
-    X: Tensor,
+    X: Tensor | MemberInputs,
     schedule: Schedule,
     batch_size: int,
     rng: torch.Generator,
 ) -> tuple[Parameters, list[float]]:
-    """Train networks on a linear objective, each kept at its best epoch: :func:`gce.bases.neural.descent.descend`."""
+    """Train networks on a linear objective, each kept at its best epoch: :func:`gce.bases.neural.descent.descend`.
+
+    Members may have inputs of their own.
+    """
     nets, (h, d), outputs = len(start[0]), start[0].shape[1:], start[2].shape[1]
     gradients = objective.unit_gradient.reshape(nets, outputs, -1).numpy()
-    inputs = np.ascontiguousarray(X.numpy(), start[0].numpy().dtype)
-    team = [Net(architecture, [p[i] for p in start], gradients[i], inputs, schedule, batch_size) for i in range(nets)]
+    parts = X.parts if isinstance(X, MemberInputs) else (X,)
+    inputs = [np.ascontiguousarray(part.numpy(), start[0].numpy().dtype) for part in parts]
+    team = [
+        Net(architecture, [p[i] for p in start], gradients[i], inputs[i * len(inputs) // nets], schedule, batch_size)
+        for i in range(nets)
+    ]
     threads = parallel.threads()
     rows, size = len(X), sum(p[0].numel() for p in start)
     shared = threads > nets and min(batch_size, rows) * size >= _WORTH_SHARING
@@ -76,9 +84,9 @@ def descend(
                 schedule.cut_short()
                 break
     best = torch.from_numpy(np.stack([net.best for net in team]))
-    parts = best.split([h * d, h, outputs * h, outputs], 1)
+    layers = best.split([h * d, h, outputs * h, outputs], 1)
     # memory of their own: views of one vector would each be pickled with all of it
-    own = (part.clone(memory_format=torch.contiguous_format) for part in parts)
+    own = (layer.clone(memory_format=torch.contiguous_format) for layer in layers)
     return [p.view(q.shape) for p, q in zip(own, start, strict=True)], [net.value for net in team]
 
 

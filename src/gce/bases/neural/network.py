@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gce._utils.codecs import Parts
@@ -304,6 +306,23 @@ class Networks(Atoms):
         if not ((own > 0) & (own <= bound)).all() or not (bounded or bound.isinf().all()):
             raise ValueError("the networks can exceed the bound of the ensemble")
         return cls(architecture, parameters, own, models)
+
+    def restricted(self, inputs: NDArray[np.intp]) -> Networks:
+        """The same networks for inputs with the given indices; the weights of all others are 0.
+
+        Parameters
+        ----------
+        inputs : array of shape (w,)
+        """
+        first, *others = self.parameters_
+        return Networks(self.architecture, [first[..., torch.from_numpy(inputs)], *others], self.bound, self.models)
+
+    def among(self, columns: NDArray[np.intp], inputs: NDArray[np.intp], widths: Widths) -> Networks:
+        first, *others = self.parameters_
+        # what a network does not look at has weight 0
+        wide = first.new_zeros(*first.shape[:-1], widths.inputs)
+        wide[..., torch.from_numpy(inputs).to(wide.device)] = first
+        return Networks(self.architecture, [wide, *others], self.bound, self.models)
 
     @property
     def parameters_(self) -> Parameters:

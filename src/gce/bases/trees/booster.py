@@ -7,7 +7,7 @@ stopping looks at the rounds afterwards, and those that it does not want are dro
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -62,28 +62,57 @@ def knows_loss(loss: Loss) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class TreeBooster:
-    """Boosting of trees on rows that are binned.
+class BoostedMember:
+    """What the trees of one member are grown from.
 
     Parameters
     ----------
     binned : BinnedRows
     settings : TreeSettings
+    columns : array of shape (c,), optional
+        Which of all columns these are. Default: all.
+    """
+
+    binned: BinnedRows
+    settings: TreeSettings
+    columns: NDArray[np.intp] | None = None
+
+    def trees(self, gradient: Array, hessian: Array, unit: float, rounds: int) -> TreeRound:
+        """The arrays of its trees, grown from gradients and Hessians ``(1, n, k)``."""
+        settings, any_key = self.settings, np.zeros(1, np.uint64)
+        data = tree_data(self.binned, settings, gradient, hessian, np.array([unit]))
+        drawn = sampling(self.binned, settings, any_key)
+        return TreeRound(data, settings.shape, drawn, settings.constraints, rounds)
+
+    def grown(self, trees: TreeRound, t: int) -> TreeArrays:
+        """Its trees of round ``t``, which look at all columns."""
+        found = tree_arrays(self.binned, trees.nodes(t), trees.sizes[t], torch.device("cpu"))
+        return found if self.columns is None else found.among(self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeBooster:
+    """Boosting of trees on rows that are binned.
+
+    Parameters
+    ----------
+    member : callable
+        The rows of the member of a number.
     scratch : Scratch
     bound : Tensor of shape (k,)
     atoms : callable
         From trees, ``k`` or one of each member, to atoms.
     """
 
-    binned: BinnedRows
-    settings: TreeSettings
+    member: Callable[[int], BoostedMember]
     scratch: Scratch
     bound: Tensor
     atoms: Callable[[TreeArrays], Atoms]
 
-    def at_once(self, members: int) -> int:
-        """How many rounds are run in one call."""
-        nodes = members * len(self.bound) * self.settings.shape.most_nodes(len(self.binned.X))
+    def at_once(self, members: Sequence[int]) -> int:
+        """How many rounds of some members are run in one call."""
+        any_member = self.member(members[0])
+        nodes = len(members) * len(self.bound) * any_member.settings.shape.most_nodes(len(any_member.binned.X))
         return max(1, min(_MOST_ROUNDS, _MOST_NODES // nodes))
 
     def run(self, state: BoostingState, keys: NDArray[np.uint64]) -> BoostedRounds:
@@ -91,13 +120,6 @@ class TreeBooster:
         block = _Block(self, state, keys)
         block.run(self.scratch)
         return block
-
-    def trees(self, gradient: Array, hessian: Array, unit: float, rounds: int) -> TreeRound:
-        """The arrays of one member's trees, grown from gradients and Hessians ``(1, n, k)``."""
-        settings, any_key = self.settings, np.zeros(1, np.uint64)
-        data = tree_data(self.binned, settings, gradient, hessian, np.array([unit]))
-        drawn = sampling(self.binned, settings, any_key)
-        return TreeRound(data, settings.shape, drawn, settings.constraints, rounds)
 
 
 class _Block:
@@ -127,8 +149,11 @@ class _Block:
             **{name: np.empty((count, members)) for name in _RESULTS},
         }
         D, H = self._arrays["D"], self._arrays["H"]
-        units = state.risk.unit.tolist()
-        self._trees = [booster.trees(D[m : m + 1], H[m : m + 1], unit, count) for m, unit in enumerate(units)]
+        units, self._members = state.risk.unit.tolist(), [booster.member(number) for number in state.members]
+        self._trees = [
+            own.trees(D[m : m + 1], H[m : m + 1], unit, count)
+            for m, (own, unit) in enumerate(zip(self._members, units, strict=True))
+        ]
         for own in self._trees:
             # members are divided among threads first
             own.struct.threads = max(1, parallel.threads() // members)
@@ -147,7 +172,7 @@ class _Block:
 
     def run(self, scratch: Scratch) -> None:
         """Run the rounds."""
-        struct, size = ctypes.byref(self._struct), self._trees[0].scratch_size
+        struct, size = ctypes.byref(self._struct), max(own.scratch_size for own in self._trees)
         _kernels().begin(struct)
 
         def work() -> None:
@@ -161,9 +186,13 @@ class _Block:
 
     def atoms(self, t: int) -> Atoms:
         """The atoms of round ``t``, counted from 0."""
+        first = self._members[0]
+        if first.columns is not None:
+            each = [own.grown(trees, t) for own, trees in zip(self._members, self._trees, strict=True)]
+            return self._booster.atoms(TreeArrays.cat(each))
         sizes = np.concatenate([own.sizes[t] for own in self._trees])
         nodes = joined_nodes(self._trees, t)
-        return self._booster.atoms(tree_arrays(self._booster.binned, nodes, sizes, torch.device("cpu")))
+        return self._booster.atoms(tree_arrays(first.binned, nodes, sizes, torch.device("cpu")))
 
     def pred(self, t: int) -> Tensor:
         """Predictions after round ``t``, ``(M, N, k)``."""

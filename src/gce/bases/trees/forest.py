@@ -17,6 +17,7 @@ from gce._utils.codecs import Parts
 from gce._utils.params import NONE, Rules, check_parameters, count
 from gce._utils.params import within as between
 from gce._utils.random import RoundStreams
+from gce.bases.by_member import minimize_by_member
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Joint, Objective
 from gce.bases.proposal import Proposal
@@ -25,7 +26,7 @@ from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
 from gce.losses import CrossEntropy, Logistic, Loss, links
-from gce.preprocessing.mixed import Widths
+from gce.preprocessing.mixed import MixedRows, Widths
 from gce.preprocessing.sparse import Inputs
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class Forest(BinnedBasis):
     True
     """
 
+    looks_by_member = True
+
     parameter_rules: ClassVar[Rules] = {"n_estimators": count(1), "max_features": between(0, 1, "(]") | NONE}
 
     def __init__(
@@ -93,6 +96,8 @@ class Forest(BinnedBasis):
         check_parameters(self)
         if not isinstance(objective, Joint):
             raise ValueError("a Forest learns from targets: use algorithm='nonlinear', or 'auto'")
+        if isinstance(X, MixedRows) and X.owner is not None:
+            return minimize_by_member(self.minimize, objective, X, rng=rng, context=context)
         risk, binned = objective.risk, self.binned(X, context)
         link, device = _link(risk.loss), objective.bound.device
         centre = _centre(risk.y, risk.offset) if link == "identity" else torch.zeros_like(risk.offset)
@@ -293,6 +298,9 @@ class ForestAtoms(TreeAtomsBase):
         for weight, out in zip(weights, self(X), strict=True):
             total += weight * out
         return total
+
+    def among(self, columns: NDArray[np.intp], inputs: NDArray[np.intp], widths: Widths) -> Self:
+        return type(self)(self.trees.among(columns), self.offset, self.bound, self.n_trees, self.link)
 
     def select(self, index: Tensor) -> Self:
         own = (index[:, None] * self.n_trees + torch.arange(self.n_trees, device=index.device)).flatten()

@@ -17,6 +17,7 @@ from gce._utils.params import Rules, among, check_parameters, count
 from gce._utils.params import within as between
 from gce._utils.random import RoundStreams
 from gce.bases.boosted import Booster
+from gce.bases.by_member import minimize_by_member
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Objective
 from gce.bases.proposal import Proposal
@@ -25,7 +26,7 @@ from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis, BinnedRows
 from gce.bases.trees.tree_data import Constraints, Shape, TreeSettings
 from gce.losses import Loss
-from gce.preprocessing.mixed import Widths
+from gce.preprocessing.mixed import MixedRows, Widths
 from gce.preprocessing.sparse import Inputs
 
 #: Maximum depth of a symmetric tree, whose memory is allocated for all leaves at the start.
@@ -76,6 +77,7 @@ class Tree(BinnedBasis):
     """
 
     fits_quadratics = True
+    looks_by_member = True
 
     parameter_rules: ClassVar[Rules] = {
         "l2_regularization": between(0, np.inf, "[)"),
@@ -137,6 +139,8 @@ class Tree(BinnedBasis):
         # who imports gce may never grow a tree
         from gce.bases.trees.growth import Growth, tree_grower
 
+        if isinstance(X, MixedRows) and X.owner is not None:
+            return minimize_by_member(self.minimize, objective, X, rng=rng, context=context)
         binned = self.binned(X, context)
         settings = self._settings(binned, len(objective.bound))
         asked = Growth(objective.model, objective.bound, rng.member_keys(), settings)
@@ -145,14 +149,21 @@ class Tree(BinnedBasis):
         return Proposal(atoms, grown.outputs, grown.length if objective.model.free else None)
 
     def booster(self, loss: Loss, bound: Tensor, X: Inputs, context: FitContext) -> Booster | None:
-        from gce.bases.trees.booster import TreeBooster, knows_loss
+        from gce.bases.trees.booster import BoostedMember, TreeBooster, knows_loss
         from gce.bases.trees.grower import Scratch
 
         if X.device.type != "cpu" or not knows_loss(loss):
             return None
-        binned, scratch = self.binned(X, context), context.cached((), "scratch of trees", Scratch)
-        settings = self._settings(binned, len(bound))
-        return TreeBooster(binned, settings, scratch, bound, lambda trees: TreeAtoms(trees, bound))
+        scratch = context.cached((), "scratch of trees", Scratch)
+
+        def member(number: int) -> BoostedMember:
+            if isinstance(X, MixedRows) and X.owner is not None:
+                binned, columns = self.binned(X.of_member(number), context), X.columns_of(number)
+            else:
+                binned, columns = self.binned(X, context), None
+            return BoostedMember(binned, self._settings(binned, len(bound)), columns)
+
+        return TreeBooster(member, scratch, bound, lambda trees: TreeAtoms(trees, bound))
 
     def _settings(self, binned: BinnedRows, outputs: int) -> TreeSettings:
         """What trees of binned rows are grown by, for so many outputs."""
@@ -339,6 +350,10 @@ class TreeAtoms(TreeAtomsBase):
             each = (weights * self.bound).expand(len(self), len(self.bound)).reshape(len(trees), trees.outputs)
             self._mixed = weights, each, torch.arange(len(each)) % sums
         return sum_leaves(trees, X, *self._mixed[1:], sums).transpose(0, 1).flatten(1)
+
+    def among(self, columns: NDArray[np.intp], inputs: NDArray[np.intp], widths: Widths) -> Self:
+        # an atom of one member: its trees need not be looked at yet
+        return type(self).later(lambda: self.trees.among(columns), self.bound)
 
     def select(self, index: Tensor) -> Self:
         k = self.trees_per_atom

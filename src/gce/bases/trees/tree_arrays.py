@@ -87,6 +87,11 @@ class TreeArrays:
         """The tensors that there are, by name."""
         return {field.name: own for field in fields(self) if (own := getattr(self, field.name)) is not None}
 
+    def among(self, columns: NDArray[np.intp]) -> Self:
+        """The same trees, for rows of which their columns are those with indices ``(c,)``."""
+        index = torch.from_numpy(columns).to(self.feature)
+        return replace(self, feature=torch.where(self.left > 0, index[self.feature.long()], 0))
+
     @property
     def first(self) -> Tensor:
         """Index of each tree's root, ``(T,)``."""
@@ -218,7 +223,9 @@ class TreeArrays:
 
     @cached_property
     def _on_device(self) -> DeviceTrees | None:
-        """The same for the kernel of a GPU; None where it cannot run."""
+        """The same for the kernel of a GPU; None where it cannot run, as of trees that split categories."""
+        if self.rule is not None:
+            return None
         # most processes have no use for it
         from gce.bases.trees.predictor_cuda import DeviceTrees, can_sum
 
