@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from gce._utils.version import __version__
 from gce.cli import options
-from gce.cli.comparison import Comparison, Result, failures, markdown_table, terminal_table
+from gce.cli.comparison import Comparison, Result, markdown_table, notes, terminal_table
 from gce.cli.failures import INTERRUPTED
 from gce.cli.peers import PEERS
 from gce.cli.picture import draw
@@ -37,6 +37,7 @@ def compare(
     drop: options.Drop = None,
     missing: options.Missing = None,
     categorical: options.Categorical = None,
+    dates: options.Dates = None,
     drop_missing_target: options.DropMissingTarget = False,
     time_limit: options.TimeLimit = None,
     seed: options.Seed = 0,
@@ -53,7 +54,7 @@ def compare(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     columns = Columns(target, drop=tuple(drop or ()))
-    rows, test_rows = load(train, test, columns, missing or (), drop_missing_target, categorical or ())
+    rows, test_rows = load(train, test, columns, missing or (), drop_missing_target, categorical or (), dates or ())
     task, reason = resolve_task(task, rows.y)
     where = f"others (split seed {seed})" if test_rows is None else f"of {test_rows.file}"
     if test_rows is None:
@@ -71,18 +72,19 @@ def compare(
         "task": str(task),
         "reason": reason,
         "seed": seed,
+        "note": comparison.note,
         "interrupted": interrupted,
         "models": [result.as_dict() for result in results],
         "not_installed": not_installed,
     }
     title = f"{target!r} of {rows.file}: fitted on {counted(len(rows), 'row')}, scored on {len(test_rows):,} {where}"
-    files = [] if out is None else _write(out, title, task, results, document)
+    files = [] if out is None else _write(out, title, comparison, results, document)
     if json:
         sys.stdout.write(json_of(document))
     elif not quiet:
-        notes = [*failures(results), *([f"not installed: {', '.join(not_installed)}"] if not_installed else [])]
+        absent = [f"not installed: {', '.join(not_installed)}"] if not_installed else []
         show(escape(title), f"[bold]{task}[/bold]: {escape(reason)}", terminal_table(task, results))
-        show(*(escape(line) for line in (*notes, *map(str, files))))
+        show(*(escape(line) for line in (*notes(comparison.note, results), *absent, *map(str, files))))
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -110,12 +112,14 @@ def _run(comparison: Comparison, gce_options: dict[str, Any], console: Console) 
     return results, False
 
 
-def _write(folder: Path, title: str, task: Task, results: list[Result], document: dict[str, Any]) -> list[Path]:
+def _write(
+    folder: Path, title: str, comparison: Comparison, results: list[Result], document: dict[str, Any]
+) -> list[Path]:
     """Write the table, the JSON document and, if matplotlib is installed, the picture."""
     table, numbers, picture = (folder / f"compare.{suffix}" for suffix in ("md", "json", "png"))
-    write_bytes(table, f"{title}\n\n{markdown_table(task, results)}\n".encode())
+    write_bytes(table, f"{title}\n\n{markdown_table(comparison.task, results, comparison.note)}\n".encode())
     write_bytes(numbers, json_of(document).encode())
     if find_spec("matplotlib") is None:
         return [table, numbers]
-    draw(picture, title, task, results)
+    draw(picture, title, comparison.task, results)
     return [table, numbers, picture]

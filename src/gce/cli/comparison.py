@@ -85,22 +85,31 @@ class Comparison:
             return Result(name, figures.of_classes(y_test, predicted, classes), *seconds)
         return Result(name, figures.of_numbers(y_test, predicted), *seconds)
 
+    @property
+    def note(self) -> str | None:
+        """One sentence about a figure that the test rows do not define."""
+        if self.task is Task.regression:
+            return None
+        return figures.note_of_classes(values(self.test.y, self.task), np.unique(values(self.train.y, self.task)))
 
-def failures(results: Sequence[Result]) -> list[str]:
-    """One sentence for each model that failed."""
-    return [f"{result.model} failed: {result.failed}" for result in results if result.failed is not None]
+
+def notes(note: str | None, results: Sequence[Result]) -> list[str]:
+    """One sentence about a figure that is not defined, if there is one, and one for each model that failed."""
+    failed = [f"{result.model} failed: {result.failed}" for result in results if result.failed is not None]
+    return failed if note is None else [note, *failed]
 
 
 def cells(task: Task, results: Sequence[Result], bold: str) -> list[list[str]]:
     """Results as a table, its head first, the best of each metric within ``bold``, such as ``"**{}**"``."""
     metrics = figures.known(task)
-    best = {m.key: min(r.metrics[m.key] for r in results if r.failed is None) for m in metrics}
+    fitted = [r for r in results if r.failed is None]
+    best = {m.key: min(m.sign * r.metrics[m.key] for r in fitted) for m in metrics}
     lines = [["model", *(m.title for m in metrics), "fit s", "predict s"]]
     for r in results:
         if r.failed is not None:
             lines.append([r.model, *("failed" for _ in metrics), "", ""])
             continue
-        shown = [(m(r.metrics[m.key]), r.metrics[m.key] <= best[m.key]) for m in metrics]
+        shown = [(m(r.metrics[m.key]), m.sign * r.metrics[m.key] <= best[m.key]) for m in metrics]
         texts = [bold.format(text) if is_best else text for text, is_best in shown]
         lines.append([r.model, *texts, f"{r.fit_seconds:.2f}", f"{r.predict_seconds:.2f}"])
     return lines
@@ -117,9 +126,9 @@ def terminal_table(task: Task, results: Sequence[Result]) -> Table:
     return table
 
 
-def markdown_table(task: Task, results: Sequence[Result]) -> str:
-    """Results as Markdown, followed by the failures."""
+def markdown_table(task: Task, results: Sequence[Result], note: str | None) -> str:
+    """Results as Markdown, followed by the notes."""
     head, *body = cells(task, results, "**{}**")
     rule = ["---", *("---:" for _ in head[1:])]
     lines = ["| " + " | ".join(line) + " |" for line in (head, rule, *body)]
-    return "\n".join([*lines, *(f"\n{line}" for line in failures(results))])
+    return "\n".join([*lines, *(f"\n{line}" for line in notes(note, results))])

@@ -9,8 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce.cli.tasks import Task
+from gce.inspection.roc import roc_auc, undefined
 
 Array = NDArray[np.float64]
+
+#: Written in place of a figure that is not defined.
+NOTHING = "\N{EN DASH}"
 
 #: A class that a model holds impossible costs this much log-loss and no more.
 _LEAST = 1e-15
@@ -18,19 +22,38 @@ _LEAST = 1e-15
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure's name, how it is written, and whether less of it is better."""
+    """A figure's name and how it is written.
+
+    Parameters
+    ----------
+    key, title : str
+        Its name in JSON and in tables.
+    form : str
+        How :func:`format` writes it.
+    share : bool, default=False
+        It is written in %.
+    sign : {1, -1}, default=1
+        -1 where more of it is better.
+    """
 
     key: str
     title: str
     form: str
     share: bool = False
+    sign: int = 1
 
     def __call__(self, value: float) -> str:
+        if value != value:
+            return NOTHING
         return format(100 * value if self.share else value, self.form) + (" %" if self.share else "")
 
 
 _FIGURES = {
-    Task.classification: (Figure("error", "error", ".2f", share=True), Figure("log_loss", "log-loss", ".4f")),
+    Task.classification: (
+        Figure("error", "error", ".2f", share=True),
+        Figure("log_loss", "log-loss", ".4f"),
+        Figure("roc_auc", "ROC AUC", ".4f", sign=-1),
+    ),
     Task.regression: (Figure("rmse", "RMSE", ".4g"), Figure("mae", "MAE", ".4g")),
 }
 
@@ -41,13 +64,14 @@ def known(task: Task) -> tuple[Figure, ...]:
 
 
 def of_classes(y: NDArray[Any], proba: Array, classes: NDArray[Any], weight: Array | None = None) -> dict[str, float]:
-    """Error and log-loss of probabilities ``(n, classes)``; a class the model does not know is an error."""
+    """Error, log-loss and ROC AUC of probabilities ``(n, classes)``; a class the model does not know is an error."""
     hit = y[:, None] == classes[None, :]
     wrong = ~hit[np.arange(len(y)), proba.argmax(1)]
     chance = np.clip((proba * hit).sum(1), _LEAST, None)
     return {
         "error": float(np.average(wrong, weights=weight)),
         "log_loss": float(np.average(-np.log(chance), weights=weight)),
+        "roc_auc": roc_auc(y, proba, classes, weight).value,
     }
 
 
@@ -65,6 +89,12 @@ def of_model(model: Any, task: Task, X: Any, y: NDArray[Any], weight: Array | No
     if task is Task.classification:
         return of_classes(y, model.predict_proba(X), model.classes_, weight)
     return of_numbers(y, model.predict(X), weight)
+
+
+def note_of_classes(y: NDArray[Any], classes: NDArray[Any], weight: Array | None = None) -> str | None:
+    """One sentence about a figure that is not defined on rows with these classes; None if all are."""
+    reason = undefined(y if weight is None else y[weight > 0], classes)
+    return None if reason is None else f"ROC AUC is not defined: {reason}"
 
 
 def of_held_out(model: Any, task: Task) -> dict[str, float]:

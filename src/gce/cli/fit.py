@@ -33,6 +33,7 @@ def fit(
     drop: options.Drop = None,
     missing: options.Missing = None,
     categorical: options.Categorical = None,
+    dates: options.Dates = None,
     drop_missing_target: options.DropMissingTarget = False,
     time_limit: options.TimeLimit = None,
     seed: options.Seed = 0,
@@ -49,11 +50,10 @@ def fit(
     Metrics are computed on --test, or else on the rows held out for early stopping. Ctrl-C stops the fit after the
     current round, keeps the best model so far and writes the files, with exit code 130; a second Ctrl-C aborts.
     """
-    for path in (out, report):
-        if path is not None:
-            prepare_output(path)
+    for path in filter(None, (out, report)):
+        prepare_output(path)
     columns = Columns(target, weights, groups, tuple(drop or ()))
-    rows, test_rows = load(train, test, columns, missing or (), drop_missing_target, categorical or ())
+    rows, test_rows = load(train, test, columns, missing or (), drop_missing_target, categorical or (), dates or ())
     task, reason = resolve_task(task, rows.y)
     model = new_model(task, categorical)
     if cv is not None:
@@ -116,7 +116,8 @@ def _metrics(model: Any, task: Task, test_rows: Rows | None) -> dict[str, Any]:
         return {"file": None, **figures.of_held_out(model, task)}
     y = values(test_rows.y, task)
     found = figures.of_model(model, task, test_rows.X, y, test_rows.weight)
-    return {"file": test_rows.file, "rows": len(test_rows), **found}
+    note = figures.note_of_classes(y, model.classes_, test_rows.weight) if task is Task.classification else None
+    return {"file": test_rows.file, "rows": len(test_rows), **found, "note": note}
 
 
 def _write(model: Any, out: Path | None, report: Path | None, shown: Rows, task: Task) -> dict[str, str]:
@@ -145,4 +146,5 @@ def _summary(result: dict[str, Any], task: Task) -> list[RenderableType]:
     files = [(name, path, size(Path(path).stat().st_size)) for name, path in result["files"].items()]
     saved = grid(files) if files else "[dim]model not saved: use --out m.safetensors[/dim]"
     first = f"{why[result['stopped']]} {result['seconds']:.1f} s: {parts}"
-    return [first, "", escape(on), grid(lines), "", saved]
+    note = [] if metrics.get("note") is None else ["", escape(metrics["note"])]
+    return [first, "", escape(on), grid(lines), *note, "", saved]

@@ -53,6 +53,8 @@ def _contents(model: Any) -> dict[str, Any]:
             "kind": c.kind,
             "categories": list(c.categories),
             "n_distinct": c.n_distinct,
+            "time_zone": c.time_zone,
+            "parts": [] if c.parts is None else list(c.parts.names),
             "warning": c.warning,
         }
         for c in model.result_.table.columns
@@ -135,14 +137,15 @@ def _stages(values: dict[str, float]) -> str:
 
 def _columns(columns: list[dict[str, Any]]) -> Table:
     table = Table(box=ROUNDED)
-    for head in ("column", "kind", "categories"):
+    for head in ("column", "kind", "categories or parts"):
         table.add_column(head, overflow="fold")
     for column in columns:
-        categories = _listed(column["categories"])
+        categories = _listed(column["categories"]) or ", ".join(column["parts"])
         if column["warning"] is not None:
             categories = f"{column['warning']}: {categories}" if categories else column["warning"]
         # before the cells are measured: what is escaped later would be cut off
-        table.add_row(escape(escape_control(column["name"])), column["kind"], escape(escape_control(categories)))
+        kind = column["kind"] if column["time_zone"] is None else f"{column['kind']}, {column['time_zone']}"
+        table.add_row(*(escape(escape_control(cell)) for cell in (column["name"], kind, categories)))
     return table
 
 

@@ -17,14 +17,15 @@ def load_model(path: str, device: str = "cpu") -> Any:
 
 
 def read_like(model: Any, path: str, missing: Sequence[str], keep: Sequence[str] = ()) -> pl.DataFrame:
-    """Read a table for a model: columns that were text in the fit stay text even if they look like numbers.
+    """Read a table for a model: columns that were text in the fit stay text, and those that were dates become dates.
 
     The index of a pandas frame is kept if the model was fitted on it or ``keep`` names it.
     """
     text = [
         column.name for column in model.table_.columns if any(isinstance(level, str) for level in column.categories)
     ]
-    return read_table(path, missing, text, [*keep, *map(str, getattr(model, "feature_names_in_", ()))])
+    dates = [column.name for column in model.table_.columns if column.kind == "date"]
+    return read_table(path, missing, text, [*keep, *map(str, getattr(model, "feature_names_in_", ()))], dates)
 
 
 def names_of(model: Any, frame: pl.DataFrame) -> list[str]:

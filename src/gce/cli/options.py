@@ -46,6 +46,10 @@ Categorical = Annotated[
     list[str] | None,
     _columns("--categorical", metavar="COLUMN", help="A numeric column to treat as categorical (can be repeated)."),
 ]
+Dates = Annotated[
+    list[str] | None,
+    _columns("--dates", metavar="COLUMN", help="A CSV column of ISO 8601 dates to read as such (can be repeated)."),
+]
 DropMissingTarget = Annotated[
     bool, _columns("--drop-missing-target", metavar="", help="Drop rows with a missing target instead of failing.")
 ]

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from gce.cli.tasks import Task
+from gce.preprocessing import Schema, read_frame
 
 Array = NDArray[np.float64]
 
@@ -40,7 +41,11 @@ class Encoded(NamedTuple):
 
 
 def encode(train: pl.DataFrame, test: pl.DataFrame, categorical: Sequence[str]) -> Encoded:
-    """Encode two tables by the categories of the first: text columns, and those that ``categorical`` names."""
+    """Encode two tables by the categories of the first: text columns, and those that ``categorical`` names.
+
+    Dates become elapsed seconds and, after all columns, the calendar parts that GCE makes of them.
+    """
+    train, test = _with_calendar(train, test)
     columns, categories = [], {}
     for j, column in enumerate(train):
         parts = (column, test[column.name])
@@ -52,6 +57,22 @@ def encode(train: pl.DataFrame, test: pl.DataFrame, categorical: Sequence[str]) 
             columns.append([part.cast(pl.Float64).to_numpy() for part in parts])
     X, X_test = (np.column_stack(part) for part in zip(*columns, strict=True))
     return Encoded(X, X_test, categories)
+
+
+def _with_calendar(train: pl.DataFrame, test: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Two tables with the numbers of their dates and durations in place of these, by what varies in the first."""
+    names = [column.name for column in train if column.dtype.is_temporal()]
+    if not names:
+        return train, test
+    frame = read_frame(train.select(names))
+    schema = Schema.fit(frame, np.ones(len(frame)), None)
+    made = [*names, *schema.part_names]
+    numbers = (np.asarray(schema.encode(own)) for own in (frame, read_frame(test.select(names))))
+    train, test = (
+        given.with_columns(pl.Series(name, column) for name, column in zip(made, own.T, strict=True))
+        for given, own in zip((train, test), numbers, strict=True)
+    )
+    return train, test
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 import re
@@ -32,7 +33,11 @@ _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def read_table(
-    path: str, missing: Sequence[str] = (), text: Collection[str] = (), keep: Collection[str] = ()
+    path: str,
+    missing: Sequence[str] = (),
+    text: Collection[str] = (),
+    keep: Collection[str] = (),
+    dates: Collection[str] = (),
 ) -> pl.DataFrame:
     """Read a table without the index of a pandas frame; ``-`` is standard input.
 
@@ -45,13 +50,15 @@ def read_table(
         Columns of a CSV that are text even if they look like numbers.
     keep : collection of str
         Columns to keep even if they are an index.
+    dates : collection of str
+        Columns of text that are ISO 8601 dates.
     """
     source: Source = io.BytesIO(sys.stdin.buffer.read()) if path == "-" else Path(path)
     head = _head(source)
     marks = (kind for mark, kind in _MAGIC.items() if head.startswith(mark))
     kind = next(marks, None) or _SUFFIXES.get(Path(path).suffix.lower(), "CSV")
     try:
-        frame = _READERS[kind](source) if kind in _READERS else _read_csv(source, head, missing, text)
+        frame = _READERS[kind](source) if kind in _READERS else _read_csv(source, head, missing, {*text, *dates})
         if kind in _READERS:
             frame = _without_index(path, frame, _index_columns(source, kind, frame.columns), keep)
     except pl.exceptions.PolarsError as error:
@@ -59,7 +66,8 @@ def read_table(
         raise DataError(f"{named(path)} cannot be read as {kind}: {reason}") from error
     if frame.height == 0:
         raise DataError(f"{named(path)} has no rows")
-    return frame
+    written = [column for column in frame if column.name in dates and column.dtype == pl.String]
+    return frame.with_columns(_parse_dates(path, column) for column in written)
 
 
 def named(path: str) -> str:
@@ -109,8 +117,6 @@ def _read_csv(source: Source, head: bytes, missing: Sequence[str], text: Collect
         separator=separator,
         null_values=["", *missing],
         infer_schema_length=None,
-        # the model rejects dates; as text they would become categories
-        try_parse_dates=True,
         schema_overrides={name: pl.String for name in names if name.strip() in text},
     )
     frame = frame.rename({name: name.strip() for name in frame.columns})
@@ -128,6 +134,31 @@ def _stripped(column: pl.Series, missing: Sequence[str]) -> pl.Series:
     """A text column without surrounding whitespace."""
     stripped = column.str.strip_chars()
     return stripped.set(stripped.is_in(["", *missing]), None)
+
+
+def _parse_dates(path: str, column: pl.Series) -> pl.Series:
+    """A column of ISO 8601 dates, in UTC where they have an offset from it."""
+    distinct = column.drop_nulls().unique()
+    found = {text: _parse_date(path, column.name, text) for text in distinct.to_list()}
+    aware = {date.tzinfo is not None for date in found.values()}
+    if len(aware) > 1:
+        raise DataError(
+            f"column {column.name!r} of {named(path)} has dates with an offset from UTC and dates without: write all "
+            "of them in one way"
+        )
+    utc = [None if text is None else found[text] for text in column.to_list()]
+    return pl.Series(column.name, utc, dtype=pl.Datetime("us", "UTC" if True in aware else None))
+
+
+def _parse_date(path: str, name: str, text: str) -> datetime.datetime:
+    try:
+        date = datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise DataError(
+            f"column {name!r} of {named(path)} has {text!r}, which is no ISO 8601 date such as 2026-01-31 or "
+            "2026-01-31T12:00:00: convert the column, or name such values with --missing"
+        ) from error
+    return date if date.tzinfo is None else date.astimezone(datetime.UTC)
 
 
 def _parse_numbers(column: pl.Series, separator: str) -> pl.Series:

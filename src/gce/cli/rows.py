@@ -70,17 +70,20 @@ def load(
     missing: Sequence[str],
     drop_missing_target: bool,
     keep: Sequence[str] = (),
+    dates: Sequence[str] = (),
 ) -> tuple[Rows, Rows | None]:
     """Read the training and the test table; ``keep`` names further columns that are not dropped as an index."""
     if train == test == "-":
         raise DataError("standard input can be read only once: give one of the tables as a file")
     kept = [*columns.special, *keep]
-    frame = read_table(train, missing, keep=kept)
+    frame = read_table(train, missing, keep=kept, dates=dates)
+    for name in dates:
+        check_column(name, "dates", frame.columns, train)
     rows = training_rows(train, frame, columns, drop_missing_target)
     if test is None:
         return rows, None
     text = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    other = read_table(test, missing, text, kept)
+    other = read_table(test, missing, text, kept, dates)
     return rows, evaluation_rows(test, other, columns, rows.X.columns, drop_missing_target)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gce.cli.failures import DataError
 from gce.estimators import GCEClassifier, GCERegressor
+from gce.preprocessing.dates import are_iso_dates
 
 #: Integers are classes if there are at most so many distinct ones, with so many rows each on average.
 MAX_CLASSES, ROWS_PER_CLASS = 20, 5
@@ -37,6 +38,8 @@ def resolve_task(task: Task, y: pl.Series) -> tuple[Task, str]:
 
 def _infer_task(y: pl.Series) -> tuple[Task, str]:
     name = repr(y.name)
+    if y.dtype == pl.String and are_iso_dates(y.to_numpy()):
+        raise DataError(f"the target {name} holds dates: a target must be numbers, text or booleans")
     if y.dtype in (pl.String, pl.Categorical) or isinstance(y.dtype, pl.Enum):
         return Task.classification, f"{name} is text"
     if y.dtype == pl.Boolean:

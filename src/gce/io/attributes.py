@@ -172,7 +172,9 @@ def _store_table(table: Table) -> Parts:
 
 
 def _restore_table(parts: Parts) -> Table:
-    state, dtypes = parts.within("state").meta, {tensor.dtype for tensor in parts.tensors.values()}
+    # components of text check their own type
+    own = (tensor for name, tensor in parts.tensors.items() if not name.endswith(".parts.components"))
+    state, dtypes = parts.within("state").meta, {tensor.dtype for tensor in own}
     for column in state["columns"]:
         column["levels"] = levels = values.decode(column["levels"])
         sound = isinstance(column["name"], str) and isinstance(levels, list) and _typed("object", levels)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from gce.inspection.report.charts import sparkline
 from gce.inspection.report.evaluation import Array, Evaluation
 from gce.inspection.report.markup import NOTHING, Markup, Section, card, counted, percent, short, shown, table, tag
 from gce.inspection.report.scales import all_one
+from gce.preprocessing.dates import as_text
 
 _LISTED, _BINS, _LEVELS = 100, 20, 12
 
@@ -38,7 +41,12 @@ def section(evaluation: Evaluation) -> Section:
 def _line(evaluation: Evaluation, j: int) -> list[str]:
     """The cells of a column, as in the head."""
     kind, column = evaluation.model.table_.schema.columns[j].kind, evaluation.coded[:, j]
-    missing, words, picture = _levels(evaluation.sheet.columns[j]) if kind == "category" else _numbers(column)
+    if kind == "category":
+        missing, words, picture = _levels(evaluation.sheet.columns[j])
+    elif kind == "date" or kind == "duration":
+        missing, words, picture = _numbers(column, partial(as_text, kind))
+    else:
+        missing, words, picture = _numbers(column, partial(shown, digits=3))
     if kind == "boolean":
         words = f"true {percent(float(np.nanmean(column)))}" if missing < 1 else NOTHING
     lost = evaluation.model.table_.columns[j].warning
@@ -50,17 +58,17 @@ def _line(evaluation: Evaluation, j: int) -> list[str]:
     return [evaluation.sheet.names[j], picture, *shares, words, kind]
 
 
-def _numbers(column: Array) -> tuple[float, str, Markup | str]:
+def _numbers(column: Array, written: Callable[[float], str]) -> tuple[float, str, Markup | str]:
     present = column[~np.isnan(column)]
     missing = 1 - len(present) / len(column)
     if len(present) == 0:
         return missing, NOTHING, ""
     low, middle, high = (float(q) for q in np.quantile(present, [0, 0.5, 1]))
     if all_one(low, high):
-        return missing, f"constant, {shown(low)}", ""
-    words = " … ".join(shown(v, 3) for v in (low, middle, high))
+        return missing, f"constant, {written(low)}", ""
+    words = " … ".join(written(v) for v in (low, middle, high))
     counts, _ = np.histogram(present, _BINS)
-    return missing, words, sparkline(counts, f"histogram from {shown(low, 3)} to {shown(high, 3)}")
+    return missing, words, sparkline(counts, f"histogram from {written(low)} to {written(high)}")
 
 
 def _levels(column: NDArray[Any]) -> tuple[float, str, Markup | str]:

@@ -26,17 +26,17 @@ def section(evaluation: Evaluation) -> Section:
         name = evaluation.external[0].unstorable_name
         words = f"Not computed: {name} predicts from original rows, not from encoded columns."
         return Section("importance", "Column importance", words, [])
-    score = _NegativeLoss(evaluation)
-    sample, repeats, one = _budget(evaluation, score)
+    names = evaluation.sheet.names
+    sample, repeats, one = _budget(evaluation)
     if repeats == 0:
-        columns, time_ = counted(evaluation.coded.shape[1], "column"), seconds(one)
+        columns, time_ = counted(len(names), "column"), seconds(one)
         words = f"Not computed: shuffling each of {columns} once would take {time_} on {counted(len(sample), 'row')}."
         return Section("importance", "Column importance", words, [])
     found = permutation_importance(
         evaluation.model,
-        evaluation.coded[sample],
+        _places(evaluation, sample),
         evaluation.target[sample],
-        scoring=score,
+        scoring=_NegativeLoss(evaluation, sample),
         n_repeats=repeats,
         random_state=0,
         sample_weight=evaluation.weight_of(sample),
@@ -49,7 +49,7 @@ def section(evaluation: Evaluation) -> Section:
     for j in order.tolist():
         ends = ((mean[j] - spread[j]) / widest, (mean[j] + spread[j]) / widest)
         figures = f"{rounded(mean[j], spread[j])} ± {rounded(spread[j], spread[j])}"
-        rows.append([evaluation.sheet.names[j], level(mean[j] / widest, ends), figures])
+        rows.append([names[j], level(mean[j] / widest, ends), figures])
     body = table(["column", "", f"rise of {unit}"], rows, caption="Permutation importance", class_="levels long")
     note = f"On {counted(len(sample), 'row')}, {repeats} shuffles per column; whiskers are one standard deviation."
     if len(order) < len(mean):
@@ -62,28 +62,41 @@ def section(evaluation: Evaluation) -> Section:
     return Section("importance", "Column importance", lead, cards)
 
 
+def _places(evaluation: Evaluation, sample: NDArray[np.intp]) -> NDArray[np.intp]:
+    """For each row of a sample and each column, the row that its value is taken from: its own, ``(m, d)``."""
+    return np.repeat(np.arange(len(sample))[:, None], len(evaluation.sheet.names), axis=1)
+
+
 class _NegativeLoss:
-    """A scorer on encoded rows: the negative loss, and for squared error its root."""
+    """A scorer on places of values ``(m, d)`` in encoded rows: the negative loss, and for squared error its root.
 
-    def __init__(self, evaluation: Evaluation) -> None:
-        self._trial = evaluation
+    A column is shuffled together with its parts.
+    """
 
-    def __call__(self, model: Any, coded: Array, target: Array, sample_weight: Array | None = None) -> float:
+    def __init__(self, evaluation: Evaluation, sample: NDArray[np.intp]) -> None:
+        self._trial, self._coded = evaluation, evaluation.coded[sample]
+        schema = evaluation.model.table_.schema
+        self._sources = np.append(np.arange(len(schema.columns)), schema.part_sources)
+
+    def __call__(
+        self, model: Any, places: NDArray[np.intp], target: Array, sample_weight: Array | None = None
+    ) -> float:
+        coded = np.take_along_axis(self._coded, places[:, self._sources], axis=0)
         losses = self._trial.losses_of(self._trial.scores_of(coded) / self._trial.temperature, target)
         mean = float(np.average(losses, weights=sample_weight))
         return -(mean**0.5) if isinstance(model.loss_, Squared) else -mean
 
 
-def _budget(evaluation: Evaluation, score: _NegativeLoss) -> tuple[NDArray[np.intp], int, float]:
+def _budget(evaluation: Evaluation) -> tuple[NDArray[np.intp], int, float]:
     """Rows and repeats within the time budget, and the seconds that one shuffle of each column takes."""
     for most in (_ROWS, _ROWS // 4):
         sample = evaluation.sample_rows(most)
-        one = math.inf
+        score, places, one = _NegativeLoss(evaluation, sample), _places(evaluation, sample), math.inf
         # the faster of two calls: the first may compile
         for _ in range(2):
             start = time.perf_counter()
-            score(evaluation.model, evaluation.coded[sample], evaluation.target[sample])
-            one = min(one, (time.perf_counter() - start) * evaluation.coded.shape[1])
+            score(evaluation.model, places, evaluation.target[sample])
+            one = min(one, (time.perf_counter() - start) * places.shape[1])
         if 2 * one <= _SECONDS:
             return sample, min(_REPEATS, int(_SECONDS / one)), one
     return sample, 2 if 2 * one <= _TOO_LONG else 0, one

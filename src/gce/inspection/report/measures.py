@@ -10,7 +10,6 @@ from sklearn.metrics import (
     log_loss,
     mean_absolute_error,
     r2_score,
-    roc_auc_score,
     root_mean_squared_error,
     zero_one_loss,
 )
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from gce.inspection.report.evaluation import Evaluation, Predictions, name_of
 from gce.inspection.report.markup import percent, short, shown
+from gce.inspection.roc import roc_auc
 from gce.losses import Squared
 
 
@@ -45,9 +45,10 @@ def measures(evaluation: Evaluation) -> list[Measure]:
 
 
 def _of_classes(evaluation: Evaluation) -> list[Measure]:
-    classes, weight = evaluation.model.classes_, evaluation.weight
+    classes, weight, probability = evaluation.model.classes_, evaluation.weight, evaluation.probability
+    assert probability is not None
     error = float(zero_one_loss(evaluation.y, evaluation.predicted, sample_weight=weight))
-    loss = float(log_loss(evaluation.y, evaluation.probability, sample_weight=weight, labels=classes))
+    loss = float(log_loss(evaluation.y, probability, sample_weight=weight, labels=classes))
     guess = evaluation.mean(evaluation.losses_of(_constant(evaluation), evaluation.target))
     share = np.array([evaluation.mean(evaluation.y == label) for label in classes])
     commonest = classes[share.argmax()]
@@ -55,12 +56,8 @@ def _of_classes(evaluation: Evaluation) -> list[Measure]:
         Measure("Error", percent(error), interval(evaluation, error), error),
         Measure("Log-loss", shown(loss), f"{_offset_name(evaluation)}: {shown(guess)}", loss),
     ]
-    auc = area(evaluation)
-    if auc is not None:
-        several = len(classes) > 2
-        found.append(
-            Measure("ROC AUC", shown(auc), "one-vs-rest, mean over classes" if several else "0.5 is chance", auc)
-        )
+    area = roc_auc(evaluation.y, probability, classes, weight)
+    found.append(Measure("ROC AUC", shown(area.value), area.about, area.value))
     always = 1 - float(share.max())
     found.append(Measure("Baseline error", percent(always), f"always predicting {short(str(commonest), 40)}", always))
     return found
@@ -72,23 +69,6 @@ def interval(evaluation: Predictions, error: float) -> str:
         return "weighted rows"
     ci = binomtest(round(error * evaluation.rows), evaluation.rows).proportion_ci(0.95, method="exact")
     return f"95 % interval: {percent(ci.low)} to {percent(ci.high)}"
-
-
-def area(evaluation: Predictions) -> float | None:
-    """The area under the ROC curve; None if a class has no rows."""
-    assert evaluation.probability is not None
-    classes = evaluation.model.classes_
-    if len(np.unique(evaluation.y)) < len(classes):
-        return None
-    if len(classes) == 2:
-        return float(
-            roc_auc_score(evaluation.y == classes[1], evaluation.probability[:, 1], sample_weight=evaluation.weight)
-        )
-    areas = [
-        roc_auc_score(evaluation.y == label, evaluation.probability[:, j], sample_weight=evaluation.weight)
-        for j, label in enumerate(classes)
-    ]
-    return float(np.mean(areas))
 
 
 def _of_numbers(evaluation: Evaluation) -> list[Measure]:

@@ -9,9 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce.bases.trees.binning import CODES, FIRST_CODE_BIN, MISSING_BIN, OTHER_BIN
+from gce.io.onnx.dates import calendar_parts
 from gce.io.onnx.graph import Graph, is_internal_name
+from gce.io.onnx.text import text_parts
 from gce.preprocessing import Column, Standardizer, Table
-from gce.preprocessing.schema import OTHER
+from gce.preprocessing.columns import OTHER
+from gce.preprocessing.date_parts import DateParts
+from gce.preprocessing.target_statistics import TargetStatistics
+from gce.preprocessing.text_columns import TextParts
 
 #: Names of the graph's outputs, which must not be names of columns.
 OUTPUTS = ("label", "probabilities", "variable")
@@ -30,12 +35,16 @@ class EncodedRows:
     Attributes
     ----------
     codes : str
-        The columns ``(rows, d)`` as numbers: codes of categories, NaN for missing values.
+        The columns that trees split ``(rows, d)`` as numbers: codes of frequent categories, seconds of dates, NaN for
+        missing values; then parts of columns and statistics of the target.
     """
 
     def __init__(self, graph: Graph, table: Table) -> None:
         self._graph, self._table = graph, table
-        self.codes = _encoded_columns(graph, table)
+        encoded = _with_parts(graph, table, _encoded_columns(graph, table))
+        self.codes = _frequent_codes(graph, table, encoded)
+        if table.statistics is not None:
+            self.codes = graph("Concat", self.codes, _statistics(graph, table.statistics, encoded), axis=1)
         self._casts: dict[Any, str] = {}
 
     @property
@@ -46,11 +55,7 @@ class EncodedRows:
     @cached_property
     def _numbers(self) -> str:
         numbers = self._table.encoder.numbers
-        return (
-            self.codes
-            if len(numbers) == len(self._table.columns)
-            else self._graph("Gather", self.codes, numbers, axis=1)
-        )
+        return self.codes if len(numbers) == self._table.n_split else self._graph("Gather", self.codes, numbers, axis=1)
 
     @cached_property
     def _scaled(self) -> str:
@@ -76,12 +81,12 @@ class EncodedRows:
 
     @cached_property
     def columns(self) -> str:
-        """What trees split, ``(rows, d)``: scaled numbers, then codes of the others; NaN for missing values."""
+        """What trees split, ``(rows, d + q)``: scaled numbers, then codes of the others; NaN for missing values."""
         graph, numbers = self._graph, self._table.encoder.numbers
         if len(numbers) == 0:
             return self.codes
         scaled = graph("Where", _is_present(graph, self._numbers), self._scaled, self._numbers)
-        others = np.setdiff1d(np.arange(len(self._table.columns)), numbers)
+        others = np.setdiff1d(np.arange(self._table.n_split), numbers)
         if len(others) == 0:
             return scaled
         return graph("Concat", scaled, graph("Gather", self.codes, others, axis=1), axis=1)
@@ -89,7 +94,7 @@ class EncodedRows:
     @cached_property
     def place(self) -> NDArray[np.intp]:
         """Where each column of the table is among :attr:`columns`, ``(d,)``."""
-        numbers, count = self._table.encoder.numbers, len(self._table.columns)
+        numbers, count = self._table.encoder.numbers, self._table.n_split
         return np.argsort(np.concatenate([numbers, np.setdiff1d(np.arange(count), numbers)]))
 
     def memberships(self, column: int, sets: NDArray[np.int64]) -> str:
@@ -113,7 +118,7 @@ class EncodedRows:
         bins = graph("Where", has_code, graph("Add", code, np.float64(FIRST_CODE_BIN)), np.float64(OTHER_BIN))
         bins = graph("Where", _is_present(graph, code), bins, np.float64(MISSING_BIN))
         # of the bins that this column has
-        count = min(CODES, FIRST_CODE_BIN + len(self._table.columns[column].categories))
+        count = min(CODES, FIRST_CODE_BIN + len(self._table.columns[column].frequent))
         outside = np.unpackbits(sets.view(np.uint8), axis=1, bitorder="little").T[:count] == 0
         index = graph.cast(bins, np.int64)
         return graph.cast(graph("Gather", outside.astype(np.uint8), index, axis=0), np.float64)
@@ -132,10 +137,45 @@ def _encoded_columns(graph: Graph, table: Table) -> str:
     return graph("Concat", *(_column(graph, column) for column in table.columns), axis=1)
 
 
+def _frequent_codes(graph: Graph, table: Table, X: str) -> str:
+    """Encoded columns with the code of all others for categories that are not frequent."""
+    limits = [len(c.frequent) if len(c.frequent) < len(c.categories) else np.inf for c in table.columns]
+    if not np.isfinite(limits).any():
+        return X
+    every = np.array(limits + [np.inf] * (table.schema.width - len(limits)))
+    return graph("Where", graph("GreaterOrEqual", X, every), np.float64(OTHER), X)
+
+
+def _statistics(graph: Graph, statistics: TargetStatistics, X: str) -> str:
+    """Statistics of the target ``(rows, M p)``: a table of them for each column, looked up by its code."""
+    found, order, first = [], [], 0
+    for (j, size), values in zip(statistics.sizes.items(), statistics.values, strict=True):
+        code = graph("Gather", X, np.int64(j), axis=1)
+        place = graph("Where", graph("Less", code, np.float64(0)), np.float64(size + 1), code)
+        place = graph.cast(graph("Where", _is_present(graph, code), place, np.float64(size)), np.int64)
+        members, rows, count = values.shape
+        found.append(graph("Gather", np.ascontiguousarray(values.transpose(1, 0, 2).reshape(rows, -1)), place, axis=0))
+        order.append(first + np.arange(members * count).reshape(members, count))
+        first += members * count
+    joined = found[0] if len(found) == 1 else graph("Concat", *found, axis=1)
+    return graph("Gather", joined, np.concatenate(order, axis=1).reshape(-1), axis=1)
+
+
+def _with_parts(graph: Graph, table: Table, codes: str) -> str:
+    """The encoded columns ``(rows, d)``, and the parts of all of them."""
+    made = [codes]
+    for j, column in enumerate(table.columns):
+        if isinstance(column.parts, DateParts) and column.parts.names:
+            made.append(calendar_parts(graph, column.parts, graph("Gather", codes, np.array([j]), axis=1)))
+        if isinstance(column.parts, TextParts):
+            made.append(text_parts(graph, column.parts, column.name, graph("Gather", codes, np.array([j]), axis=1)))
+    return codes if len(made) == 1 else graph("Concat", *made, axis=1)
+
+
 def _column(graph: Graph, column: Column) -> str:
     if column.kind != "category":
         return graph.input(column.name, np.float64, 1)
-    if all(isinstance(category, str) for category in column.categories):
+    if column.holds_text is not False:
         return _code_of_text(graph, column)
     return _code_of_number(graph, column)
 

@@ -15,6 +15,8 @@ Values = NDArray[Any]
 
 #: The oldest versions that have all operators in all types used; newer runtimes read them too (onnxruntime from 1.12).
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
+#: Versions by domain; the last is onnxruntime's own, which only graphs with text need.
+OPSETS = {"": OPSET, "ai.onnx.ml": ML_OPSET, "com.microsoft": 1}
 #: Name of the dynamic dimension.
 ROWS = "rows"
 
@@ -36,6 +38,7 @@ class Graph:
         self._constants: list[Any] = []
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
+        self._declared: list[Any] = []
 
     def __call__(self, op: str, *inputs: str | Values | np.generic, domain: str = "", **attributes: Any) -> str:
         result = f"/{op}_{len(self._nodes)}"
@@ -88,6 +91,20 @@ class Graph:
         self._inputs.append(self._onnx.helper.make_tensor_value_info(name, self._type(dtype), [ROWS, width]))
         return name
 
+    def declare(self, value: str, dtype: Any, *shape: int | None) -> None:
+        """Declare the type of the result of an operator that is not of the standard, whose type is not inferred.
+
+        Parameters
+        ----------
+        value : str
+            The result.
+        dtype : dtype
+            Its type.
+        *shape : int or None
+            Its shape, with None for unknown lengths.
+        """
+        self._declared.append(self._onnx.helper.make_tensor_value_info(value, self._type(dtype), shape))
+
     def output(self, name: str, value: str, dtype: Any, *shape: int) -> None:
         """Add a value as an output of shape ``(rows, *shape)``.
 
@@ -123,8 +140,11 @@ class Graph:
         bytes
         """
         make = self._onnx.helper
-        graph = make.make_graph(self._nodes, "gce", self._inputs, self._outputs, self._constants)
-        opsets = [make.make_opsetid("", OPSET), make.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        graph = make.make_graph(
+            self._nodes, "gce", self._inputs, self._outputs, self._constants, value_info=self._declared
+        )
+        used = {node.domain for node in self._nodes} | {"", "ai.onnx.ml"}
+        opsets = [make.make_opsetid(domain, version) for domain, version in OPSETS.items() if domain in used]
         versions = {"opset_imports": opsets, "ir_version": IR_VERSION}
         model = make.make_model(graph, producer_name="gce", producer_version=version, **versions)
         make.set_model_props(model, dict(about))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from gce._utils.devices import as_numpy
 from gce.inspection.explanation import Explanation
 from gce.inspection.report.evaluation import Predictions, name_of, positive_weight_rows
-from gce.inspection.report.measures import area
+from gce.inspection.roc import roc_auc
 from gce.losses import Loss
 from gce.preprocessing import targets_as_array
 
@@ -113,11 +113,11 @@ def figures(predictions: Predictions, loss: Loss) -> dict[str, float]:
     weight = {"sample_weight": predictions.weight}
     if predictions.probability is not None:
         of_truth = np.maximum(predictions.probability[predictions.target > 0], _LEAST)
-        found = area(predictions)
+        area = roc_auc(predictions.y, predictions.probability, predictions.model.classes_, predictions.weight)
         return {
             "Error": float(zero_one_loss(predictions.y, predictions.predicted, **weight)),
             "Log-loss": predictions.mean(-np.log(of_truth)),
-            "ROC AUC": np.nan if found is None else found,
+            "ROC AUC": area.value,
         }
     several = {
         "RMSE": float(root_mean_squared_error(predictions.y, predictions.predicted, **weight)),

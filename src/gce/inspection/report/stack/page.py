@@ -14,6 +14,7 @@ from gce.inspection.report.measures import Measure, interval
 from gce.inspection.report.page import check_folder, save
 from gce.inspection.report.stack import certificate, comparison, cost, fitted, members
 from gce.inspection.report.stack.evaluation import StackEvaluation, evaluate_stack, figures
+from gce.inspection.roc import undefined
 
 _SECTIONS = (members, comparison, classes, residuals, cost, certificate, fitted)
 
@@ -55,7 +56,7 @@ def _subtitle(evaluation: StackEvaluation) -> str:
 def _headline(evaluation: StackEvaluation) -> list[Measure]:
     found, explanation = [], evaluation.explanation
     for name, value in figures(evaluation, evaluation.loss).items():
-        if value == value:
+        if value == value or evaluation.classifies:
             found.append(Measure(name, comparison.written(name, value), _beside(evaluation, name, value), value))
     used, every = (1000 * sum(member.seconds for member in some) for some in (evaluation.used, evaluation.members))
     found.append(Measure("Predict 1,000 rows", seconds(used), f"all members: {seconds(every)}", used))
@@ -65,7 +66,9 @@ def _headline(evaluation: StackEvaluation) -> list[Measure]:
 
 
 def _beside(evaluation: StackEvaluation, name: str, value: float) -> str:
-    """The figure of the best member alone, or the interval of an error."""
+    """The figure of the best member alone, the interval of an error, or why there is no figure."""
+    if value != value:
+        return f"not defined: {undefined(evaluation.y, evaluation.model.classes_)}"
     if name == "Error":
         return interval(evaluation, value)
     best = comparison.best(name, evaluation.members)
