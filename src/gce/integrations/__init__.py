@@ -1,0 +1,1 @@
+"""gce inside other libraries, one module for each: nothing of gce imports them."""
