@@ -42,7 +42,37 @@ def as_given(rows, name):
         return rows.to_numpy(dtype=object)
     if name.endswith("_sparse"):
         return csr_matrix(rows[["size", "age"]].fillna(0).to_numpy())
-    return rows
+    return of_all_kinds(rows) if name.endswith("_kinds") else rows
+
+
+def of_all_kinds(rows):
+    """A frame with dates, durations, text and many categories, made of a frame of numbers."""
+    days, size = rows["age"].fillna(0).astype(int), rows["size"].fillna(0).astype(float)
+    grades = ("senior", "junior", "chief", "deputy", "acting")
+    jobs = (
+        "nurse",
+        "teacher",
+        "welder",
+        "driver",
+        "engineer",
+        "clerk",
+        "chemist",
+        "painter",
+        "pilot",
+        "cook",
+        "surgeon",
+    )
+    places = ("school", "hospital", "airport", "kitchen", "factory", "library", "office", "garage", "theatre", "court")
+    part = (1000 * size.abs()).astype(int)
+    return pd.DataFrame(
+        {
+            "when": pd.Timestamp("2020-01-01", tz="Europe/Rome") + pd.to_timedelta(7 * days, unit="h"),
+            "long": pd.to_timedelta(days, unit="min"),
+            "job": [f"{grades[d % 5]} {jobs[d % 11]}, {places[p % 10]}" for d, p in zip(days, part, strict=True)],
+            "film": [f"film{p % 61}" for p in part],
+            "size": rows["size"].astype(float),
+        }
+    )
 
 
 def targets(X):
@@ -70,6 +100,18 @@ def models():
     yield from families(X, number, label)
     yield from settings(X, number, label)
     yield from trained_at_once(X, number, label)
+
+
+def of_version_6():
+    """The same of what version 6 added."""
+    X = table(400, 2)
+    rows = of_all_kinds(X)
+    number = rows["film"].str[4:].astype(int) % 7 + rows["job"].str.contains("chief") + rows["when"].dt.hour / 10
+    tree, forest = Tree(max_leaf_nodes=4), Forest(n_estimators=2)
+    several = gce.GCERegressor(basis=[tree, forest, Neural(**NET)], **GREEDY)
+    yield "gce_kinds", several, X, number
+    yield "gce_classifier_kinds", gce.GCEClassifier(basis=SymmetricTree(max_depth=2), **GREEDY), X, number > 4
+    yield "nn_kinds", gce.NNRegressor(**AT_ONCE), X, number
 
 
 def families(X, number, label):
@@ -196,7 +238,7 @@ def missing():
     fitted = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, model, X, y in models():
+        for name, model, X, y in (*models(), *of_version_6()):
             path = FOLDER / f"v{VERSION}_{name}.safetensors"
             fitted[name] = gce.load(path) if path.exists() else model.fit(as_given(X, name), y)
             yield name, fitted[name], path
