@@ -16,7 +16,7 @@ def mixed_rows(columns, categorical):
     """Columns ``(n, d)`` that are not scaled, as rows."""
     kinds = ["category" if kind else "number" for kind in categorical]
     schema = Schema(tuple(Column(f"x{j}", kind, tuple(range(254))) for j, kind in enumerate(kinds)))
-    encoder = Encoder.fit(columns, np.ones(len(columns)), schema, "each", np.inf)
+    encoder = Encoder.fit(columns, np.ones(len(columns)), schema.numbers, "each", np.inf)
     return MixedRows(torch.from_numpy(columns), encoder, np.array(categorical))
 
 

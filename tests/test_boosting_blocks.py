@@ -36,7 +36,7 @@ def state(kind, scale=0.0):
     pred = scale * torch.from_numpy(np.random.default_rng(1).normal(size=(3, N, y.shape[1])))
     bound = torch.full(y.shape[1:], 60.0, dtype=torch.float64)
     held_out = held_out / held_out.sum(1, keepdim=True)
-    return BoostingState(risk, y, held_out.double(), bound, pred, torch.ones(3).double(), 0.1)
+    return BoostingState(risk, y, held_out.double(), bound, pred, torch.ones(3).double(), 0.1, [0, 1, 2])
 
 
 def run(basis, begin, rounds, threads=1):

@@ -7,12 +7,13 @@ import re
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 from typer.testing import CliRunner
 
 import gce
 import gce.cli.compare as compare_module
 from gce.cli.app import app
+from gce.cli.figures import NOTHING
 from gce.cli.peers import PEERS, Peer
 from gce.training.families import default_bases
 
@@ -88,6 +89,9 @@ def test_fit_says_what_it_guesses_and_judges_on_the_test_rows(folder):
     y = pl.read_csv(test)["label"].to_numpy()
     assert found["metrics"]["error"] == pytest.approx(1 - model.score(rows_of(test), y))
     assert found["metrics"]["log_loss"] == pytest.approx(log_loss(y, model.predict_proba(rows_of(test))))
+    assert found["metrics"]["roc_auc"] == pytest.approx(roc_auc_score(y, model.predict_proba(rows_of(test))[:, 1]))
+    assert found["metrics"]["note"] is None
+    assert f"ROC AUC {found['metrics']['roc_auc']:.4f}" in re.sub(r"\s+", " ", text)
 
 
 def test_without_test_rows_figures_are_those_of_held_out_rows(folder):
@@ -160,7 +164,7 @@ def test_a_time_limit_is_told(folder):
         (["fit", "nowhere.csv", "-t", "y"], 1, "nowhere.csv: No such file or directory"),
         (["fit", "{}/train.csv", "-t", "lable"], 1, "did you mean 'label'?"),
         (["fit", "{}/train.csv", "-t", "flag"], 1, "the target 'flag' is missing in"),
-        (["fit", "{}/dates.csv", "-t", "label"], 1, "column 'day' holds dates"),
+        (["fit", "{}/dates.csv", "-t", "label", "--dates", "kind"], 1, "which is no ISO 8601 date"),
         (["fit", "{}/train.csv", "-t", "label", "--out", "{}"], 1, ": Is a directory"),
         (["fit", "{}/train.csv", "-t", "label", "--categorical", "knid"], 1, "'knid'"),
         (["fit", "{}/train.csv"], 2, "--target"),
@@ -196,8 +200,9 @@ def test_answers_that_a_model_does_not_have_are_refused(folder, classifier, regr
 
 
 def test_debug_shows_the_traceback(folder):
-    done = CliRunner().invoke(app, ["fit", str(folder / "dates.csv"), "-t", "label", "--debug"])
-    assert isinstance(done.exception, TypeError)
+    day = ["--dates", "day", "--categorical", "day"]
+    done = CliRunner().invoke(app, ["fit", str(folder / "dates.csv"), "-t", "label", *day, "--debug"])
+    assert isinstance(done.exception, ValueError)
 
 
 def test_rows_that_lack_a_column_are_refused(folder, classifier):
@@ -307,7 +312,24 @@ def test_peers_are_compared_and_a_failing_one_is_a_row(folder, monkeypatch, tmp_
     table = (tmp_path / "compare.md").read_text()
     assert f"**{100 * least:.2f} %**" in table
     best = [x[key] == min(ours[key], boosting[key]) for x in (ours, boosting) for key in ("error", "log_loss")]
+    best += [x["roc_auc"] == max(ours["roc_auc"], boosting["roc_auc"]) for x in (ours, boosting)]
     assert table.count("**") == 2 * sum(best)
+
+
+@pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
+def test_a_figure_that_the_rows_do_not_define_is_an_empty_cell_with_a_reason(folder, monkeypatch, tmp_path):
+    monkeypatch.setattr(compare_module, "PEERS", QUICK)
+    pl.read_csv(folder / "test.csv").filter(pl.col("label") == "up").write_csv(tmp_path / "up.csv")
+    words = ("-t", "label", "--drop", "size", "--test", tmp_path / "up.csv")
+    compared = ("compare", folder / "train.csv", *words, "--time-limit", "0", "--out", tmp_path / "out")
+    why = "ROC AUC is not defined: all rows are of class 'up'"
+    for text in (call("fit", folder / "train.csv", *words, *TINY).stdout, call(*compared).stdout):
+        assert re.search(f"ROC AUC.*{NOTHING}", text, re.DOTALL)
+        assert text.count(why) == 1
+    assert why in (tmp_path / "out" / "compare.md").read_text()
+    found = json.loads((tmp_path / "out" / "compare.json").read_text())
+    assert found["note"] == why
+    assert [model["roc_auc"] for model in found["models"]] == [None, None]
 
 
 @pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")

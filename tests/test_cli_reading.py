@@ -3,6 +3,7 @@
 import gzip
 import io
 import math
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import polars as pl
 import pytest
 
 from gce.cli.failures import DataError, sentence
-from gce.cli.figures import known, of_classes, of_numbers
+from gce.cli.figures import NOTHING, known, of_classes, of_numbers
 from gce.cli.peers import encode
 from gce.cli.reading import read_table
 from gce.cli.rendering import json_of, size, some
@@ -79,8 +80,22 @@ def test_text_stays_text_where_it_is_asked_for(tmp_path):
     assert read_table(csv(tmp_path, "zip, n\n 01234, 1\n"), text=["zip"]).rows() == [("01234", 1)]
 
 
-def test_dates_are_dates_so_that_a_model_can_refuse_them(tmp_path):
-    assert read_table(csv(tmp_path, "day\n2020-01-31\n")).schema["day"] == pl.Date
+def test_dates_of_a_csv_are_text_unless_they_are_asked_for(tmp_path):
+    path = csv(tmp_path, "day,at\n2020-01-31,2020-01-31T12:00:00+02:00\n,\n")
+    assert read_table(path)["day"].to_list() == ["2020-01-31", None]
+    frame = read_table(path, dates=["day", "at"])
+    assert frame.schema == {"day": pl.Datetime("us"), "at": pl.Datetime("us", "UTC")}
+    assert frame["day"].to_list() == [datetime(2020, 1, 31), None]
+    assert frame["at"].to_list() == [datetime(2020, 1, 31, 10, tzinfo=UTC), None]
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [("31.1.2020", "has '31.1.2020', which is no ISO 8601 date"), ("2020-01-31T10:00Z", "with an offset .* without")],
+)
+def test_a_csv_column_that_is_no_column_of_dates_is_refused(tmp_path, second, words):
+    with pytest.raises(DataError, match=f"column 'day' of .* {words}"):
+        read_table(csv(tmp_path, f"day\n2020-01-31\n{second}\n"), dates=["day"])
 
 
 def test_a_late_decimal_does_not_break_a_column(tmp_path):
@@ -158,6 +173,8 @@ def test_a_task_that_is_asked_for_is_taken_or_refused():
         resolve_task(Task.regression, pl.Series("y", ["a", "b"]))
     with pytest.raises(DataError, match="the target 'y' is of type Date"):
         resolve_task(Task.auto, pl.Series("y", ["2020-01-01"]).str.to_date())
+    with pytest.raises(DataError, match="the target 'y' holds dates"):
+        resolve_task(Task.auto, pl.Series("y", ["2020-01-01", None]))
 
 
 def test_whole_numbers_too_large_to_be_classes_are_numbers():
@@ -229,7 +246,7 @@ def test_a_word_among_numbers_is_pointed_at(capsys):
 
 
 def test_figures_agree_with_scikit_learn():
-    from sklearn.metrics import log_loss, mean_absolute_error, root_mean_squared_error, zero_one_loss
+    from sklearn.metrics import log_loss, mean_absolute_error, roc_auc_score, root_mean_squared_error, zero_one_loss
 
     rng = np.random.default_rng(0)
     classes = np.array(["a", "b", "c"])
@@ -237,6 +254,8 @@ def test_figures_agree_with_scikit_learn():
     found = of_classes(y, proba, classes, weight)
     assert found["error"] == pytest.approx(zero_one_loss(y, classes[proba.argmax(1)], sample_weight=weight))
     assert found["log_loss"] == pytest.approx(log_loss(y, proba, sample_weight=weight))
+    areas = [roc_auc_score(y == c, proba[:, j], sample_weight=weight) for j, c in enumerate(classes)]
+    assert found["roc_auc"] == pytest.approx(np.mean(areas))
     number, answer = rng.normal(size=50), rng.normal(size=50)
     found = of_numbers(number, answer, weight)
     assert found["rmse"] == pytest.approx(root_mean_squared_error(number, answer, sample_weight=weight))
@@ -245,7 +264,11 @@ def test_figures_agree_with_scikit_learn():
 
 def test_a_class_that_nobody_knew_is_an_error():
     found = of_classes(np.array(["new"]), np.array([[0.5, 0.5]]), np.array(["a", "b"]))
-    assert found == {"error": 1.0, "log_loss": pytest.approx(-math.log(1e-15))}
+    assert found == {
+        "error": 1.0,
+        "log_loss": pytest.approx(-math.log(1e-15)),
+        "roc_auc": pytest.approx(math.nan, nan_ok=True),
+    }
 
 
 def test_peers_are_given_the_codes_of_the_training_rows():
@@ -261,7 +284,18 @@ def test_small_words():
     assert [size(n) for n in (12, 12_345, 12_345_678)] == ["12 B", "12 kB", "12.3 MB"]
     assert some(list("abc"), most=2) == "'a', 'b' and 1 more"
     assert json_of({"a": [math.nan, 1.5], "b": math.inf}) == '{\n  "a": [\n    null,\n    1.5\n  ],\n  "b": null\n}\n'
-    error, loss = known(Task.classification)
-    assert (error(0.1234), loss(0.1234)) == ("12.34 %", "0.1234")
+    error, loss, area = known(Task.classification)
+    assert [figure(0.1234) for figure in (error, loss, area)] == ["12.34 %", "0.1234", "0.1234"]
+    assert area(math.nan) == NOTHING
     assert sentence(KeyError("x")) == "KeyError: 'x'"
     assert sentence(FileNotFoundError(2, "No such file", "f.csv")) == "f.csv: No such file"
+
+
+def test_other_models_see_the_calendar_of_dates():
+    days = pl.Series("day", [datetime(2024, 1, 30 + i) for i in range(2)])
+    train, test = (pl.DataFrame({"day": column, "n": [1, 2]}) for column in (days, days.reverse()))
+    found = encode(train, test, [])
+    assert found.categories == {}
+    assert found.X[:, :2].tolist() == [[1706572800.0, 1.0], [1706659200.0, 2.0]]
+    assert found.X.shape == (2, 2 + 5)  # day, weekday, day of the year, and where it is in the week
+    np.testing.assert_array_equal(found.X_test[:, 2:], found.X[::-1, 2:])

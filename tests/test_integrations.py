@@ -1,6 +1,7 @@
 """Curves in other tools, and scikit-learn's own callbacks: what they read back is what ``history_`` says."""
 
 import gc
+import importlib
 import subprocess
 import sys
 import threading
@@ -204,6 +205,15 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, module, tracker)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModuleNotFoundError, match=r'is not installed: pip install "greedy-convex-ensemble\['):
         model(tracker).fit(X, Y)
+
+
+def test_a_model_of_autogluon_without_autogluon_says_how_to_install_it(monkeypatch):
+    for name in [name for name in sys.modules if "autogluon" in name.split(".")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "autogluon", None)
+    words = r'^autogluon(\.core)? is not installed: pip install "greedy-convex-ensemble\[autogluon\]"$'
+    with pytest.raises(ModuleNotFoundError, match=words):
+        importlib.import_module("gce.integrations.autogluon")
 
 
 # scikit-learn's own callbacks.

@@ -241,7 +241,7 @@ def frame(n, seed):
             "floor": pd.Categorical(rng.integers(3, 7, n)),
             "zip": rng.choice([-1.0, 10.5, 1e9], n),
             "vip": rng.choice([True, False, None], n),
-            "name": [f"n{i}" for i in range(n)],
+            "name": [f"n{i // 2}" for i in range(n)],
             "same": "same",
             "debt": rng.choice([-1.0, -2.0, 3.0], n),
         }

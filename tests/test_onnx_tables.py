@@ -58,3 +58,38 @@ def test_a_table_that_says_nothing(model):
     model.fit(train, Y)
     for rows in (train[:1], train):
         assert_same(model, session(model).run(None, feeds(rows, {"same"})), rows)
+
+
+def clock(column):
+    """Seconds since 1970 of the wall clock, or of a duration, ``(n, 1)``."""
+    start = np.array(0, dtype="datetime64[s]") if column.dtype.kind == "M" else np.timedelta64(0, "s")
+    return ((column.to_numpy() - start) / np.timedelta64(1, "s"))[:, None]
+
+
+DATED = {
+    "networks": gce.GCERegressor(**TINY),
+    "joint": gce.NNRegressor(**JOINT),
+    "trees": gce.GCERegressor(basis=gce.bases.Tree(max_leaf_nodes=6), max_atoms=20, cv=2, random_state=0),
+    "forest": gce.GCERegressor(basis=gce.bases.Forest(n_estimators=5), max_atoms=3, cv=2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("town", [False, True], ids=["one input", "inputs by name"])
+@pytest.mark.parametrize("name", DATED)
+def test_dates_are_seconds_and_their_calendar_is_in_the_graph(name, town):
+    at = pd.Series(pd.date_range("2021-12-30 03:07", periods=300, freq="3191min"))
+    train = pd.DataFrame({"at": at, "long": pd.to_timedelta(np.arange(300) % 7, unit="h"), "n": RNG.normal(size=300)})
+    train.loc[::9, "at"] = pd.NaT
+    if town:
+        train.insert(1, "town", np.where(np.arange(300) % 3, "Rom", "Bern"))
+    y = at.dt.day_of_week + at.dt.month / 3 + at.dt.hour / 9 + np.arange(300) / 100
+    model = DATED[name].fit(train, y)
+    far = pd.Series(np.array(["0001-01-01", "9999-12-31", "1600-02-29", "1970-01-01"] * 75, dtype="datetime64[s]"))
+    assert len(model.table_.schema.part_names) == 13
+    used = model.predict(train) != model.predict(train.assign(at=at.dt.floor("D")))
+    assert used.any()
+    run = session(model)
+    for rows in (train, train.assign(at=far), train[:1]):
+        parts = {c: clock(rows[c]) if c in ("at", "long") else rows[c].to_numpy()[:, None] for c in rows}
+        given = {c: v.astype(object) if c == "town" else v for c, v in parts.items()}
+        assert_same(model, run.run(None, given if town else {"X": np.hstack(list(given.values()))}), rows)

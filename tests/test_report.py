@@ -6,7 +6,14 @@ import re
 import numpy as np
 import pytest
 from sklearn.inspection import permutation_importance
-from sklearn.metrics import confusion_matrix, log_loss, mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.metrics import (
+    confusion_matrix,
+    log_loss,
+    mean_absolute_error,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+)
 
 from gce.inspection.report import classes, markup
 from gce.inspection.report.scales import Scale, fitting, path, thinned
@@ -63,6 +70,7 @@ def test_headline_and_stages_of_a_classifier(browser):
     found = headline(browser)
     assert found["Error"] == pytest.approx(1 - model.score(rows, y))
     assert found["Log-loss"] == pytest.approx(log_loss(y, model.predict_proba(rows)))
+    assert found["ROC AUC"] == pytest.approx(roc_auc_score(y, model.predict_proba(rows), multi_class="ovr"))
     assert found["Baseline error"] == pytest.approx(1 - max(np.mean(y == c) for c in model.classes_))
     rounds, errors = curve(browser, "staged", "error in %")
     close(rounds, np.arange(1, model.n_iter_ + 1))
@@ -70,6 +78,21 @@ def test_headline_and_stages_of_a_classifier(browser):
     close(errors[-1], 100 * (1 - model.score(rows, y)))
     # a scorer is not a loss and has its own picture
     close(curve(browser, "validation", "negative score")[1], [e["validation"] for e in model.history_])
+
+
+def test_a_tile_says_which_classes_have_no_area(browser, tmp_path):
+    model, rows, y = fitted("three")
+    for labels, words in (
+        (["low", "high"], "one-vs-rest, mean over the 2 of 3 classes that have rows"),
+        (["low"], "not defined: all rows are of class 'low'"),
+    ):
+        there = np.isin(y, labels)
+        model.report(tmp_path / "r.html", rows[there], y[there])
+        browser.open(tmp_path / "r.html")
+        script = "[...document.querySelectorAll('.tile')].find((t) => t.innerText.startsWith('ROC AUC')).innerText"
+        _, value, beside = filter(None, browser.evaluate(script).split("\n"))
+        assert beside == words
+        assert (value == markup.NOTHING) == (len(labels) == 1)
 
 
 @pytest.mark.parametrize("name", ["regressor", "jointly"])

@@ -1,0 +1,41 @@
+"""Dates on the command line."""
+
+import datetime
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import gce
+from gce.cli.app import app
+
+TINY = [
+    word for s in ("max_atoms=3", "basis=neural", "basis__hidden=3", "basis__max_epochs=3") for word in ("--set", s)
+]
+
+
+def call(*words):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+@pytest.mark.filterwarnings("default:.*ISO 8601")
+def test_dates_of_a_csv_are_offered_and_read_where_asked_for(tmp_path):
+    path, out, report = tmp_path / "days.csv", tmp_path / "m.safetensors", tmp_path / "r.html"
+    days = pl.date_range(datetime.date(2024, 1, 1), datetime.date(2024, 3, 20), eager=True)
+    days = pl.concat([days, days])
+    pl.DataFrame({"day": days, "sold": days.dt.weekday() * 1.5}).write_csv(path)
+    words = ("fit", path, "-t", "sold", "--quiet", *TINY)
+    assert "reads as ISO 8601 dates is treated as categories: 'day'" in call(*words).stderr
+    done = call(*words, "--dates", "day", "--out", out, "--report", report)
+    assert "ISO 8601" not in done.stderr
+    found = json.loads(call("inspect", out, "--json").stdout)["columns"][0]
+    assert (found["kind"], found["time_zone"], found["parts"][:3]) == ("date", None, ["month", "day", "weekday"])
+    assert "month, day, weekday" in " ".join(call("inspect", out).stdout.split())
+    assert "2024-01-01 … 2024-02-09" in report.read_text()
+    predicted = pl.read_csv(call("predict", out, path).stdout.encode())["prediction"]
+    frame = pl.read_csv(path).select(pl.col("day").str.to_date())
+    assert np.array_equal(predicted.to_numpy(), gce.load(out).predict(frame))

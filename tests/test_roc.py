@@ -1,0 +1,93 @@
+"""The area under the ROC curve: scikit-learn's, and the share of pairs that are ranked rightly."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from gce.inspection.roc import roc_auc, undefined
+
+seeds = st.integers(0, 10**6)
+
+
+def draw(seed, k, n=40):
+    """Classes, probabilities with ties, and weights."""
+    rng = np.random.default_rng(seed)
+    classes = np.array(list("abcdefg"))[:k]
+    y = np.concatenate([classes, classes, rng.choice(classes, n - 2 * k)])
+    proba = np.round(rng.dirichlet(np.ones(k), n), 1) + 0.01
+    return y, proba / proba.sum(1, keepdims=True), classes, rng.integers(0, 4, n).astype(float)
+
+
+def ranked_rightly(positive, score, weight):
+    """The share of the weight of pairs of a positive and a negative row whose scores are in order, ties as halves."""
+    share = over = 0.0
+    for i in np.flatnonzero(positive):
+        for j in np.flatnonzero(~positive):
+            over += weight[i] * weight[j]
+            share += weight[i] * weight[j] * (float(score[i] > score[j]) + 0.5 * float(score[i] == score[j]))
+    return share / over
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, k=st.integers(2, 5))
+def test_it_is_that_of_scikit_learn(seed, k):
+    y, proba, classes, weight = draw(seed, k)
+    found = roc_auc(y, proba, classes)
+    if k == 2:
+        assert found.value == pytest.approx(roc_auc_score(y, proba[:, 1]))
+        assert found.about == "0.5 is chance"
+    else:
+        assert found.value == pytest.approx(roc_auc_score(y, proba, multi_class="ovr", average="macro"))
+        assert found.about == "one-vs-rest, mean over classes"
+    weight += 0.5
+    columns = [1] if k == 2 else range(k)
+    expected = np.mean([ranked_rightly(y == classes[j], proba[:, j], weight) for j in columns])
+    assert roc_auc(y, proba, classes, weight).value == pytest.approx(expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, k=st.integers(2, 5))
+def test_weighted_rows_are_repeated_rows(seed, k):
+    y, proba, classes, weight = draw(seed, k)
+    rows = np.repeat(np.arange(len(y)), weight.astype(int))
+    found, expected = roc_auc(y, proba, classes, weight), roc_auc(y[rows], proba[rows], classes)
+    assert found.about == expected.about
+    assert found.value == pytest.approx(expected.value, nan_ok=True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds)
+def test_classes_without_rows_are_left_out_of_the_mean(seed):
+    y, proba, classes, _ = draw(seed, 4)
+    there = y != "c"
+    found = roc_auc(y[there], proba[there], classes)
+    areas = [roc_auc_score(y[there] == c, proba[there, j]) for j, c in enumerate(classes) if c != "c"]
+    assert found.value == pytest.approx(np.mean(areas))
+    assert found.about == "one-vs-rest, mean over the 3 of 4 classes that have rows"
+    # rows without weight are no rows
+    assert roc_auc(y, proba, classes, there.astype(float)) == found
+
+
+def test_without_a_curve_the_reason_is_given():
+    proba, classes = np.full((3, 2), 0.5), np.array(["a", "b"])
+    only = np.array(["a"] * 3)
+    found = roc_auc(only, proba, classes)
+    assert np.isnan(found.value)
+    assert found.about == "not defined: all rows are of class 'a'"
+    assert np.isnan(roc_auc(np.array(["a", "b", "a"]), proba, classes, np.array([1.0, 0, 1])).value)
+    assert undefined(np.array(["a", "new", "a"]), classes) == "no row is of class 'b'"
+    assert (
+        undefined(np.array(["x", "y", "x"]), np.array(["a", "b", "c"])) == "no row is of a class that the model knows"
+    )
+    assert undefined(np.array([True, True]), np.array([False, True])) == "all rows are of class True"
+    assert undefined(np.array([0, 1, 1]), np.array([0, 1])) is None
+
+
+def test_rows_of_unknown_classes_belong_to_the_rest():
+    rng = np.random.default_rng(0)
+    y, classes = np.array(list("abcz") * 5), np.array(["a", "b", "c"])
+    proba = rng.dirichlet(np.ones(3), 20)
+    expected = np.mean([roc_auc_score(y == c, proba[:, j]) for j, c in enumerate(classes)])
+    assert roc_auc(y, proba, classes).value == pytest.approx(expected)
