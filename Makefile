@@ -7,7 +7,7 @@ TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Each process begins with half of the files, so that what a file's tests share is made once, and takes over from the other.
 PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test lint types kernels unit experiments processors wheel bench bench-small accuracy table1 figure1 ablations clean
+.PHONY: demo test lint types kernels unit experiments processors wheel bench bench-small accuracy tables autogluon table1 figure1 ablations clean
 
 $(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard native/* src/gce/kernels/*.hpp)
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +67,18 @@ build/clean/ready: pyproject.toml constraints.txt
 	build/clean/bin/python -m pip install --quiet -c constraints.txt $$($(PYTHON) -c "$(DEPENDENCIES)")
 	touch $@
 
+# gce inside AutoGluon and TabArena, which want their own versions of torch, scikit-learn and pandas: an environment of
+# their own. Tests of tests/integrations are skipped without these packages.
+autogluon: build/autogluon/ready
+	$(TEST_ENV) build/autogluon/bin/python -m pytest tests/integrations
+
+build/autogluon/ready: pyproject.toml
+	rm -rf build/autogluon
+	$(PYTHON) -m venv build/autogluon
+	build/autogluon/bin/python -m pip install --quiet torch==2.13.0
+	build/autogluon/bin/python -m pip install --quiet -e '.[autogluon]' pytest tabarena==0.1.0
+	touch $@
+
 # Side-by-side tables into benchmarks/results/speed.md, in a quarter of an hour: leave the machine alone meanwhile.
 # Data sets are looked for in GCE_DATA_HOME, then fetched.
 bench: $(VENV)/bench
@@ -80,6 +92,11 @@ $(VENV)/bench: $(VENV)/ready
 # again, nothing is repeated. Less with ARGS, e.g. `make accuracy ARGS="--models GCE CatBoost --sets boston iris"`.
 accuracy: $(VENV)/bench
 	$(BIN)/python benchmarks/accuracy.py $(ARGS)
+
+# The same on tables with categories, dates and text, into benchmarks/results/tables.md. AutoGluon is left out unless an
+# environment of its own is named: `make tables ARGS="--autogluon-python /elsewhere/bin/python"`.
+tables: $(VENV)/bench
+	$(BIN)/python benchmarks/tables.py $(ARGS)
 
 # The paper's experiments: kill one and run it again, nothing is repeated. What has been run is committed under
 # paper/results; `--folder` starts afresh elsewhere. More with ARGS, e.g. `make table1 ARGS="--full"`.

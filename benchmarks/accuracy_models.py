@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -19,12 +19,14 @@ from typing import Any
 
 import models
 import numpy as np
+import pandas as pd
 from accuracy_rows import THREADS, Row
 from data_sets import Split, synthetic
 from harness import processor
 from models import Model
 from numpy.typing import NDArray
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -45,6 +47,14 @@ MODELS = {
 SLOW = ("RealMLP", "TabM")
 SLOW_ROWS = 25_000
 SLOW_SECONDS = 900.0
+#: Models that are given categories as such, and what they are told of the columns; the others know them by their type.
+#: RealMLP and TabM would take them too, but are not run on sets so large.
+NATIVE: dict[str, Callable[[list[Any]], dict[str, Any]]] = {
+    "LightGBM": lambda names: {},
+    "XGBoost": lambda names: {"enable_categorical": True},
+    "HistGradientBoosting": lambda names: {"categorical_features": "from_dtype"},
+    CATBOOST: lambda names: {"cat_features": names},
+}
 #: No probability counts as less in a log-loss.
 LEAST = 1e-15
 
@@ -65,25 +75,48 @@ def make(name: str, regression: bool, seed: int, **changes: Any) -> Any:
     return TransformedTargetRegressor(pipeline, transformer=StandardScaler()) if regression else pipeline
 
 
+def told(name: str, categories: list[Any]) -> dict[str, Any]:
+    """Settings by which a model learns that columns of these names are categories."""
+    return NATIVE[name](categories) if name in NATIVE and categories else {}
+
+
+def with_categories(rows: Split) -> Split:
+    """Frames in place of arrays (n, d), their columns of codes pandas categories of integers."""
+    both = pd.DataFrame(np.concatenate([rows.X_train, rows.X_test]))
+    # the levels of both parts, for a table's column says what may be in it
+    both = both.astype(dict.fromkeys(rows.categories, int)).astype(dict.fromkeys(rows.categories, "category"))
+    parts = both.iloc[: len(rows.X_train)], both.iloc[len(rows.X_train) :]
+    return replace(rows, X_train=parts[0], X_test=parts[1])
+
+
+def native(name: str, rows: Split) -> bool:
+    """Whether this model is given categories of these rows as such."""
+    return name in NATIVE and bool(rows.categories)
+
+
 def warm_up(name: str, columns: int, regression: bool) -> None:
     """A tiny fit and prediction: first uses load libraries, start threads and may compile."""
     X, y = synthetic(200, columns, 1 if regression else 3)
-    with _quietly():
+    with quietly():
         make(name, regression, 0, **MODELS[name].short).fit(X, y).predict(X)
 
 
 def measured(name: str, rows: Split, seed: int) -> Row:
     """One fit: figures on the test rows and seconds, or the reason why there are none."""
     try:
-        with _quietly(), _within(SLOW_SECONDS if name in SLOW else None):
-            return _fit(make(name, rows.regression, seed), rows)
+        with quietly(), _within(SLOW_SECONDS if name in SLOW else None):
+            if native(name, rows):
+                model = make(name, rows.regression, seed, **told(name, list(rows.categories)))
+                return judged(model, with_categories(rows))
+            return judged(make(name, rows.regression, seed), rows)
     except TimeoutError:
         return {"failed": f"not run: the fit took more than {SLOW_SECONDS:.0f} s"}
     except Exception as error:  # a peer that fails is a result, and the other cells still run
-        return {"failed": _reason(error)}
+        return {"failed": reason(error)}
 
 
-def _fit(model: Any, rows: Split) -> Row:
+def judged(model: Any, rows: Split) -> Row:
+    """Fit a model: figures on the test rows, and seconds."""
     cpu, wall = time.process_time(), time.perf_counter()
     model.fit(rows.X_train, rows.y_train)
     seconds: Row = {"fit_seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
@@ -105,11 +138,24 @@ def errors(y: NDArray[Any], answer: NDArray[Any]) -> Row:
 
 
 def mistakes(y: NDArray[Any], answer: NDArray[Any], proba: NDArray[Any], classes: NDArray[Any]) -> Row:
-    """Error in % of codes (m,), and log-loss of probabilities (m, k') of the codes ``classes`` (k',)."""
-    true = np.where(classes == y[:, None], proba, 0.0).sum(1)  # a class that was not fitted on has probability 0
-    if not np.isfinite(true).all():
+    """Error in % of codes (m,); log-loss and AUC of probabilities (m, k') of the codes ``classes`` (k',)."""
+    if not np.isfinite(proba).all():
         raise ValueError("probabilities that are not finite")
-    return {"error": 100 * float(np.mean(answer != y)), "log_loss": float(-np.log(np.clip(true, LEAST, 1)).mean())}
+    true = np.where(classes == y[:, None], proba, 0.0).sum(1)  # a class that was not fitted on has probability 0
+    loss = float(-np.log(np.clip(true, LEAST, 1)).mean())
+    return {"error": 100 * float(np.mean(answer != y)), "log_loss": loss, **area(y, proba, classes)}
+
+
+def area(y: NDArray[Any], proba: NDArray[Any], classes: NDArray[Any]) -> Row:
+    """Area under the ROC curve: of the second of two classes, or the mean of each class against the rest.
+
+    Codes ``y`` (m,), probabilities (m, k') of the codes ``classes`` (k',). Classes that no test row has, or all have,
+    have no curve; there is no figure where none is left.
+    """
+    columns = [1] if len(classes) == 2 else range(len(classes))
+    of_one = [(y == classes[column], proba[:, column]) for column in columns]
+    found = [roc_auc_score(rows, scores) for rows, scores in of_one if rows.any() and not rows.all()]
+    return {"auc": float(np.mean(found))} if found else {}
 
 
 @contextmanager
@@ -132,14 +178,14 @@ def _within(seconds: float | None) -> Iterator[None]:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Defaults are what is compared: their advice about more epochs and the like helps nobody here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Kind and first line of an error, without this machine's folders."""
     first = (str(error).splitlines() or [""])[0]
     return f"{type(error).__name__}: {re.sub(r'(/[^ /:]+)+/', '', first)[:200]}"
@@ -151,7 +197,11 @@ def origin(name: str) -> Row:
     module = importlib.import_module(package)
     found = getattr(module, "__version__", None) or version(package)
     own = f"+{_revision()}" if name == GCE else ""
-    return {"threads": THREADS, "version": f"{found}{own}", "machine": f"{processor()}, {os.cpu_count()} cores"}
+    return {"threads": THREADS, "version": f"{found}{own}", "machine": machine()}
+
+
+def machine() -> str:
+    return f"{processor()}, {os.cpu_count()} cores"
 
 
 def _revision() -> str:

@@ -36,6 +36,16 @@ def append(folder: Path, model: str, row: Row) -> None:
         out.write(("\n" if cut_off else "") + json.dumps(row) + "\n")
 
 
+def record(folder: Path, model: str, row: Row) -> None:
+    """Add a row, in place of the pair's earlier one where there is one."""
+    held = read(folder, model)
+    pair = row["set"], row["seed"]
+    if pair in held:
+        replace(folder, model, {**held, pair: row})
+    else:
+        append(folder, model, row)
+
+
 def timed_again(row: Row, again: Row, origin: Row) -> Row:
     """The row with the seconds of a quiet hour, and where these come from; its figures stay."""
     seconds = {key: again[key] for key in SECONDS}

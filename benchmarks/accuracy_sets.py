@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from data_sets import Split, load
+from data_sets import Split, categories, load
 from numpy.typing import NDArray
 
 #: Small sets first, so that a run that is stopped has something of most sets.
@@ -26,7 +27,8 @@ SEEDS = (0, 1, 2, 3, 4)
 
 def cut(name: str, seed: int) -> Split:
     """A set in the seed's order, four fifths to fit on: columns of codes are numbers, classes are codes 0 to k - 1."""
-    return cut_rows(*load(name), seed, name in REGRESSION)
+    rows = cut_rows(*load(name), seed, name in REGRESSION)
+    return replace(rows, categories=categories(name))
 
 
 def cut_rows(X: NDArray[Any], y: NDArray[Any], seed: int, regression: bool) -> Split:

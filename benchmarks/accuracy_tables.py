@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from accuracy_models import GCE, SLOW, SLOW_ROWS
+from accuracy_models import GCE, NATIVE, SLOW, SLOW_ROWS
 from accuracy_ranks import Array, critical_difference, friedman, ranks, set_ranks, wins
 from accuracy_rows import Row, Rows
 from accuracy_sets import PAPERS, REGRESSION, SEEDS, SETS
 from accuracy_times import table, times_section, value
 
+#: The one figure of which more is better.
+AUC = "auc"
 CLASSES = tuple(name for name in SETS if name not in REGRESSION)
 TABLE1 = Path(__file__).parents[1] / "paper" / "results" / "table1.json"
 #: Table 1's methods as its page names them.
@@ -42,22 +44,32 @@ class Losses:
 
 
 def common(rows: Rows, sets: tuple[str, ...], key: str | None) -> Losses:
-    """The loss ``key`` (None: RMSE or error) of the models that are run over all seeds, NaN where one failed."""
+    """The loss ``key`` (None: RMSE or error) of the models that are run over all seeds, NaN where one failed.
+
+    Of the rows of earlier runs some lack a key that others have: such pairs are no pairs of all models.
+    """
     models = everywhere(rows)
     pairs = [(name, seed) for name in sets for seed in SEEDS]
-    pairs = [pair for pair in pairs if models and all(pair in rows[model] for model in models)]
+    pairs = [pair for pair in pairs if models and all(has(rows[model].get(pair), pair[0], key) for model in models)]
     return Losses(models, pairs, _losses(rows, models, pairs, key))
 
 
 def ranked(rows: Rows) -> dict[str, Losses]:
     """What models are ranked by, where there is a pair that all of them were run on."""
-    held = {"RMSE or error": common(rows, SETS, None), "log-loss": common(rows, CLASSES, "log_loss")}
+    held = {"RMSE or error": common(rows, SETS, None)}
+    held |= {title: common(rows, CLASSES, key) for title, key in (("log-loss", "log_loss"), ("ROC AUC", AUC))}
     return {title: losses for title, losses in held.items() if losses.pairs}
 
 
+def has(row: Row | None, name: str, key: str | None) -> bool:
+    """Whether a set's row is there and has the figure ``key`` (None: RMSE or error), or says that it failed."""
+    return row is not None and ("failed" in row or (key or main_loss(name)) in row)
+
+
 def _losses(rows: Rows, models: list[str], pairs: list[tuple[str, int]], key: str | None) -> Array:
+    sign = -1 if key == AUC else 1
     held = [[rows[model][pair].get(key or main_loss(pair[0]), np.nan) for model in models] for pair in pairs]
-    return np.array(held, dtype=np.float64).reshape(len(pairs), len(models))
+    return sign * np.array(held, dtype=np.float64).reshape(len(pairs), len(models))
 
 
 def page(rows: Rows) -> str:
@@ -67,6 +79,7 @@ def page(rows: Rows) -> str:
         means_section("RMSE or error %", rows, SETS, None),
         means_section("MAE", rows, tuple(name for name in SETS if name in REGRESSION), "mae"),
         means_section("Log-loss", rows, CLASSES, "log_loss"),
+        means_section("ROC AUC", rows, CLASSES, AUC),
         papers_section(rows),
         times_section(rows),
         slow_section(rows),
@@ -83,13 +96,25 @@ def _head(rows: Rows) -> list[str]:
         "",
         "`make accuracy`. Every model at its defaults with `random_state=seed`, on two threads; seeds 0 to 4; the",
         "split is `RandomState(seed).permutation(n)`, the first 80 % to fit on. All models get the same array of",
-        "float64 numbers: a column of category codes is a column of numbers to everyone. MLP is scikit-learn's, behind",
-        "a StandardScaler, its targets standardised too. RealMLP and TabM (pytabkit) run on seed 0 and on sets under",
-        f"{SLOW_ROWS:,} rows only, and have a table of their own. A probability below 1e-15 counts as that in a",
-        "log-loss. Rows: `benchmarks/results/accuracy/`, a line a set, seed and model.",
+        "float64 numbers, but for the columns of adult and diamonds that are text where they come from: these are",
+        "categories to CatBoost (`cat_features`), LightGBM, XGBoost and HistGradientBoosting (pandas categories), and",
+        "codes, which are numbers, to GCE and the others. MLP is scikit-learn's, behind a StandardScaler, its targets",
+        f"standardised too. RealMLP and TabM (pytabkit) run on seed 0 and on sets under {SLOW_ROWS:,} rows only, and",
+        "have a table of their own. A probability below 1e-15 counts as that in a log-loss; the ROC AUC of several",
+        "classes is the mean of each class against the rest. Rows: `benchmarks/results/accuracy/`, a line a set, seed",
+        *_earlier(rows),
         "",
     ]
     return [*words, f"Not run yet: {', '.join(left_out)}.", ""] if left_out else words
+
+
+def _earlier(rows: Rows) -> list[str]:
+    """The end of the head, which names what rows of earlier runs lack."""
+    old = [row for name in NATIVE for row in rows[name].values() if row["set"] in ("adult", "diamonds")]
+    numbers = sum("categories" not in row for row in old)
+    if not numbers:
+        return ["and model."]
+    return [f"and model. Of those of adult and diamonds {numbers} are of earlier runs, with codes as numbers for all."]
 
 
 def ranks_section(rows: Rows) -> list[str]:
@@ -105,7 +130,7 @@ def ranks_section(rows: Rows) -> list[str]:
     for title, held in losses.items():
         mean = ranks(held.values).mean(0)
         words = f"{title}, {len(held.pairs)} pairs of {len(set(held.sets))} sets"
-        lines.append([words, *_bold([f"{one:.2f}" for one in mean], mean)])
+        lines.append([words, *bold([f"{one:.2f}" for one in mean], mean)])
     out += table(["mean rank", *models], lines)
     for title, held in losses.items():
         sets = list(dict.fromkeys(held.sets))
@@ -121,10 +146,15 @@ def wins_section(rows: Rows) -> list[str]:
         return []
     out = ["## GCE against each peer", "", "Pairs of set and seed that GCE wins, ties and loses; a tie counts half."]
     out += ["The last column has every set count the same, by the mean over its seeds.", ""]
-    for title, sets, key in (("RMSE or error", SETS, None), ("log-loss", CLASSES, "log_loss")):
+    for title, sets, key in (
+        ("RMSE or error", SETS, None),
+        ("log-loss", CLASSES, "log_loss"),
+        ("ROC AUC", CLASSES, AUC),
+    ):
         lines = []
         for peer in (name for name in rows if name not in (GCE, *SLOW) and rows[name]):
-            pairs = [pair for pair in rows[GCE] if pair in rows[peer] and pair[0] in sets]
+            pairs = [pair for pair in rows[GCE] if pair[0] in sets]
+            pairs = [pair for pair in pairs if all(has(rows[one].get(pair), pair[0], key) for one in (GCE, peer))]
             if not pairs:
                 continue
             values = _losses(rows, [GCE, peer], pairs, key)
@@ -133,7 +163,7 @@ def wins_section(rows: Rows) -> list[str]:
             by_set = wins(means[:, 0], means[:, 1])
             counts = [str(found.won), str(found.tied), str(found.lost), f"{100 * found.rate:.1f} %"]
             lines.append([peer, *counts, f"{by_set.won} of {len(means)}, {by_set.tied} tied"])
-        out += table([title, "won", "tied", "lost", "win rate", "sets won"], lines)
+        out += table([title, "won", "tied", "lost", "win rate", "sets won"], lines) if lines else []
     return out
 
 
@@ -144,12 +174,15 @@ def means_section(title: str, rows: Rows, sets: tuple[str, ...], key: str | None
     for name in sets:
         loss = key or main_loss(name)
         held = [[rows[model][name, seed] for seed in SEEDS if (name, seed) in rows[model]] for model in models]
+        held = [[row for row in own if has(row, name, key)] for own in held]
         if not any(held):
             continue
         kept = [[row[loss] for row in own if loss in row] for own in held]
         means = np.array([np.mean(own) if own else np.nan for own in kept])
         texts = [_mean_text(mean, len(good), len(own)) for mean, good, own in zip(means, kept, held, strict=True)]
-        lines.append([f"{name} ({loss})" if key is None else name, *_bold(texts, means)])
+        lines.append([f"{name} ({loss})" if key is None else name, *bold(texts, -means if key == AUC else means)])
+    if not lines:
+        return []
     out = [f"## {title}, means over seeds", ""]
     out += ["The best in bold; (n): of so many seeds, where not of all five.", ""]
     return [*out, *table(["", *models], lines)]
@@ -163,7 +196,7 @@ def _mean_text(mean: float, good: int, tried: int) -> str:
     return value(mean) + (f" ({good})" if good < len(SEEDS) else "")
 
 
-def _bold(texts: list[str], values: Array) -> list[str]:
+def bold(texts: list[str], values: Array) -> list[str]:
     if np.isnan(values).all():
         return texts
     best = np.nanmin(values)
@@ -183,7 +216,7 @@ def papers_section(rows: Rows) -> list[str]:
         means = np.array([np.mean(own) if own else np.nan for own in good])
         texts = [_mean_text(mean, len(own), len(own)) for mean, own in zip(means, good, strict=True)]
         theirs = [table1.get(("ca_housing" if name == "california" else name, method)) for method in METHODS]
-        texts = [*_bold(texts, means), *(value(cell["test"]) if cell else "" for cell in theirs)]
+        texts = [*bold(texts, means), *(value(cell["test"]) if cell else "" for cell in theirs)]
         lines.append([f"{name} ({'MAE' if loss == 'mae' else 'error %'})", *texts])
     out = [
         "## The paper's twelve sets",
@@ -209,14 +242,14 @@ def slow_section(rows: Rows) -> list[str]:
         held = [rows[model].get((name, 0), {}) for model in (*slow, *fast)]
         values = np.array([row.get(main_loss(name), np.nan) for row in held])
         texts = [_slow_text(row, main_loss(name)) for row in held]
-        lines.append([f"{name} ({main_loss(name)})", *_bold(texts, values)])
+        lines.append([f"{name} ({main_loss(name)})", *bold(texts, values)])
     for model in slow:
         pairs = [(name, 0) for name in SETS if main_loss(name) in rows[model].get((name, 0), {})]
         pairs = [pair for pair in pairs if all(pair in rows[other] for other in fast)]
         if not pairs:
             continue
         mean = ranks(_losses(rows, [model, *fast], pairs, None)).mean(0)
-        texts = _bold([f"{one:.2f}" for one in mean], mean)
+        texts = bold([f"{one:.2f}" for one in mean], mean)
         own = [texts[0] if other == model else "" for other in slow]
         lines.append([f"mean rank, {len(pairs)} sets of {model}", *own, *texts[1:]])
     out = [

@@ -38,7 +38,7 @@ def _ratio(ours: list[Row], theirs: list[Row], key: str) -> float | None:
     return _mean(ours, key) / _mean(theirs, key)
 
 
-def times_section(rows: Rows) -> list[str]:
+def times_section(rows: Rows, sets: Sequence[str] = SETS) -> list[str]:
     """Seconds of fits and predictions, a line a set, and GCE's beside CatBoost's."""
     models = [name for name in rows if name not in SLOW and rows[name]]
     out = [
@@ -52,7 +52,7 @@ def times_section(rows: Rows) -> list[str]:
     ]
     both = GCE in models and CATBOOST in models
     lines, ratios = [], []
-    for name in SETS:
+    for name in sets:
         held = {model: timed(rows[model], name) for model in models}
         if not any(held.values()):
             continue
@@ -69,7 +69,7 @@ def times_section(rows: Rows) -> list[str]:
             lines.append([title, *[""] * len(models), *(f"{of(column):.2f}" if column else "" for column in columns)])
     out += table(["", *models, *(["GCE / CatBoost", "CPU: GCE / CatBoost"] if both else [])], lines)
     out += ["## Seconds of a prediction", "", "`predict` on the test rows, the first call after the fit.", ""]
-    lines = [[name, *(_seconds(timed(rows[model], name), "predict_seconds") for model in models)] for name in SETS]
+    lines = [[name, *(_seconds(timed(rows[model], name), "predict_seconds") for model in models)] for name in sets]
     return [*out, *table(["", *models], [line for line in lines if any(line[1:])])]
 
 

@@ -53,13 +53,17 @@ class MissingDataError(Exception):
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to fit and rows to judge by; classes are codes 0 to k - 1, the same for every model."""
+    """Rows to fit and rows to judge by; classes are codes 0 to k - 1, the same for every model.
+
+    ``categories`` are the columns that hold codes of categories.
+    """
 
     X_train: Array
     y_train: NDArray[Any]
     X_test: Array
     y_test: NDArray[Any]
     regression: bool
+    categories: tuple[int, ...] = ()
 
 
 def load(name: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -67,9 +71,8 @@ def load(name: str) -> tuple[NDArray[Any], NDArray[Any]]:
     if name in WITHIN:
         X, y = WITHIN[name](return_X_y=True)
         return X, y
-    folder = os.environ.get("GCE_DATA_HOME")
-    path = Path(folder) / f"{name}.npz" if folder else None
-    if path is not None and path.exists():
+    path = _stored(name)
+    if path is not None:
         with np.load(path, allow_pickle=False) as stored:
             return stored["X"], stored["y"]
     if name not in SOURCES:
@@ -80,6 +83,21 @@ def load(name: str) -> tuple[NDArray[Any], NDArray[Any]]:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise MissingDataError(f"{name} is not in GCE_DATA_HOME and cannot be fetched ({reason})") from error
     return np.asarray(X), np.asarray(y)
+
+
+def categories(name: str) -> tuple[int, ...]:
+    """The columns that are text where the set comes from, and codes in :func:`load`."""
+    path = None if name in WITHIN else _stored(name)
+    if path is None:
+        return ()
+    with np.load(path, allow_pickle=False) as stored:
+        return tuple(stored["cat_cols"].tolist()) if "cat_cols" in stored else ()
+
+
+def _stored(name: str) -> Path | None:
+    folder = os.environ.get("GCE_DATA_HOME")
+    path = Path(folder) / f"{name}.npz" if folder else None
+    return path if path is not None and path.exists() else None
 
 
 def split(name: str, quick: bool) -> Split:
