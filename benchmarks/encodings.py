@@ -26,7 +26,7 @@ import torch
 from sklearn import datasets
 
 from gce import GCEClassifier, GCERegressor
-from gce.estimators import _validation
+from gce.estimators import _encoding
 from gce.preprocessing import Table, scaling
 
 RESULTS = Path(__file__).parent / "results"
@@ -74,7 +74,7 @@ def measure(name: str, variant: str, seed: int, device: str) -> dict[str, Any]:
     scale, clip, scaling.MANY_COLUMNS, loud = VARIANTS[variant]
     # the old default had no quartiles
     scale = "each" if scaling.MANY_COLUMNS == 1 and not _one_unit(loaded(name)[0]) else scale
-    _validation.Table = (lambda *parts: of_variance_1(Table(*parts))) if loud else Table
+    _encoding.Table = (lambda *parts: of_variance_1(Table(*parts))) if loud else Table
     X, y, categories = loaded(name)
     train, test = np.split(np.random.RandomState(seed).permutation(len(X)), [int(0.8 * len(X))])
     kind = GCEClassifier if name in CLASSES else GCERegressor

@@ -51,7 +51,7 @@ def test_tables_are_made_where_the_benchmark_of_encodings_replaces_them(monkeypa
         made.append(parts)
         return module.of_variance_1(module.Table(*parts))
 
-    monkeypatch.setattr(module._validation, "Table", counted)
+    monkeypatch.setattr(module._encoding, "Table", counted)
     X = np.column_stack([np.linspace(0, 1, 60), np.arange(60) % 3])
     gce.GCERegressor(basis="tree", max_atoms=2, cv=None, categorical_features=[1]).fit(X, X[:, 0])
     assert len(made) == 1
