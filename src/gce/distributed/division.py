@@ -1,0 +1,87 @@
+"""Training rows in logical shards, which do not depend on how many processes there are.
+
+A sum of floats over rows is the sum of the shards' sums in their order. Each of these is computed by the process that
+has the shard, so that the sum has the same bits however the shards are divided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gce.distributed.world import World
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """The logical shards of the training rows, and which of them this process has.
+
+    Parameters
+    ----------
+    counts : array of shape (S,)
+        Training rows of every shard, of all processes.
+    first, last : int
+        This process has the shards from ``first`` to ``last - 1``, with their rows in this order.
+    world : World
+        The processes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from gce.distributed import Division, World
+    >>> division = Division(np.array([2, 1]), 0, 2, World())
+    >>> division.sum_rows(torch.tensor([[1.0, 2.0, 4.0]]))
+    tensor([7.])
+    """
+
+    counts: NDArray[np.int64]
+    first: int
+    last: int
+    world: World
+
+    @property
+    def rows(self) -> int:
+        """Training rows of all processes."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def ends(self) -> NDArray[np.int64]:
+        """Where each shard of this process ends among its rows, ``(last - first,)``."""
+        return np.cumsum(self.counts[self.first : self.last])
+
+    def sum_rows(self, values: Tensor) -> Tensor:
+        """The sum over the training rows of all processes.
+
+        Parameters
+        ----------
+        values : Tensor of shape (..., n)
+            Of the rows of this process.
+
+        Returns
+        -------
+        Tensor of shape (...)
+        """
+        parts = np.zeros((len(self.counts), *values.shape[:-1]))
+        for shard, own in enumerate(values.double().split(self.counts[self.first : self.last].tolist(), -1)):
+            parts[self.first + shard] = own.sum(-1).numpy()
+        self.join(parts)
+        total = parts[0].copy()
+        for part in parts[1:]:
+            total += part
+        return torch.from_numpy(np.asarray(total)).to(values.dtype)
+
+    def join(self, parts: NDArray[np.float64]) -> None:
+        """Fill in the numbers of shards that other processes have, in place.
+
+        Parameters
+        ----------
+        parts : contiguous array of shape (S, ...)
+            0 where another process has the shard: bits that are added to those of 0 stay as they are.
+        """
+        self.world.add_up(parts.reshape(-1).view(np.int64))

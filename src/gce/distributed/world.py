@@ -1,0 +1,226 @@
+"""The processes of a fit, and what they tell each other: sums of integers, and bytes in the order of the processes.
+
+Only integers are added up, because their sum does not depend on the order. Sums of floats are made of the sums of
+logical shards, see :class:`gce.distributed.Division`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+_ADVICE = "start the fit again: with the same checkpoint folder it continues after the last round"
+
+
+class ProcessError(RuntimeError):
+    """Another process of the fit ended, or did not answer in time.
+
+    Parameters
+    ----------
+    *args
+        The message.
+
+    Examples
+    --------
+    >>> from gce.distributed import ProcessError
+    >>> raise ProcessError("process 1 of 2 ended")
+    Traceback (most recent call last):
+    ...
+    gce.distributed.world.ProcessError: process 1 of 2 ended
+    """
+
+
+class World:
+    """One process alone: nothing has to be told to anybody.
+
+    Attributes
+    ----------
+    rank : int
+        The number of this process, from 0.
+    size : int
+        How many processes there are.
+
+    Examples
+    --------
+    >>> from gce.distributed import World
+    >>> World().gather(b"rows")
+    [b'rows']
+    """
+
+    rank = 0
+    size = 1
+
+    def add_up(self, numbers: NDArray[np.int64]) -> None:
+        """Replace numbers by their sums over all processes.
+
+        Parameters
+        ----------
+        numbers : array of int64
+            Changed in place.
+        """
+
+    def take_largest(self, numbers: NDArray[np.int64]) -> None:
+        """Replace each number by the largest of all processes.
+
+        Parameters
+        ----------
+        numbers : array of int64
+            Changed in place.
+        """
+
+    def gather(self, own: bytes) -> list[bytes]:
+        """What every process has, in the order of their numbers.
+
+        Parameters
+        ----------
+        own : bytes
+            What this process has.
+
+        Returns
+        -------
+        list of bytes
+        """
+        return [own]
+
+    def wait(self) -> None:
+        """Wait until all processes are here."""
+
+    def check_equal(self, about: Mapping[str, Any]) -> None:
+        """Check that all processes were started alike.
+
+        Parameters
+        ----------
+        about : dict of str to JSON values
+
+        Raises
+        ------
+        ValueError
+            A value differs among the processes.
+        """
+        every = [json.loads(one) for one in self.gather(json.dumps(about, sort_keys=True).encode())]
+        for rank, other in enumerate(every):
+            for name in sorted({*about, *other}):
+                ours, theirs = every[0].get(name), other.get(name)
+                if ours != theirs:
+                    raise ValueError(
+                        f"the processes of this fit differ in {name}: {_short(ours)} in process 0, {_short(theirs)} in "
+                        f"process {rank}; start all of them with the same call and the same versions"
+                    )
+
+
+class _ProcessGroup(World):
+    """The default process group of ``torch.distributed``."""
+
+    def __init__(self) -> None:
+        import torch.distributed as dist
+
+        self._dist = dist
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+
+    def add_up(self, numbers: NDArray[np.int64]) -> None:
+        own = torch.from_numpy(numbers)
+        self._answered(lambda: self._dist.all_reduce(own, self._dist.ReduceOp.SUM))
+
+    def take_largest(self, numbers: NDArray[np.int64]) -> None:
+        own = torch.from_numpy(numbers)
+        self._answered(lambda: self._dist.all_reduce(own, self._dist.ReduceOp.MAX))
+
+    def gather(self, own: bytes) -> list[bytes]:
+        sizes = np.zeros(self.size, np.int64)
+        sizes[self.rank] = len(own)
+        self.add_up(sizes)
+        every = []
+        for rank, size in enumerate(sizes.tolist()):
+            # one after another: padded to the same size they would take far more memory
+            sent = torch.frombuffer(bytearray(own), dtype=torch.uint8) if rank == self.rank and size else None
+            part = torch.empty(size, dtype=torch.uint8) if sent is None else sent
+            if size:
+                self._answered(lambda part=part, rank=rank: self._dist.broadcast(part, rank))
+            every.append(part.numpy().tobytes())
+        return every
+
+    def wait(self) -> None:
+        self.add_up(np.zeros(1, np.int64))
+
+    def _answered(self, call: Callable[[], Any]) -> None:
+        try:
+            call()
+        except (RuntimeError, ValueError) as error:
+            # what gloo and NCCL say of a closed connection or a time-out differs by version
+            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise ProcessError(
+                f"process {self.rank} of {self.size} waited for the others in vain ({first}): one of them ended or "
+                f"hangs; {_ADVICE}"
+            ) from error
+
+
+def find_world() -> World:
+    """The processes that this one fits with: those of the default process group, or this one alone.
+
+    Returns
+    -------
+    World
+
+    Examples
+    --------
+    >>> from gce.distributed import find_world
+    >>> find_world().size
+    1
+    """
+    # a process group can only stand where this has been imported
+    import torch.distributed as dist
+
+    if not (dist.is_available() and dist.is_initialized()):
+        return World()
+    if dist.get_backend() != "gloo":
+        raise ValueError(
+            f"the process group has the backend {dist.get_backend()!r}, and rows of Shards are on processors: start it "
+            'with torch.distributed.init_process_group("gloo")'
+        )
+    return _ProcessGroup()
+
+
+@contextmanager
+def process_group(timeout: float = 600.0) -> Iterator[World]:
+    """The process group that ``torchrun`` describes in the environment, for the length of a block.
+
+    Parameters
+    ----------
+    timeout : float, default=600.0
+        Seconds after which a process that does not answer is an error.
+
+    Yields
+    ------
+    World
+        Of this process alone where it was not started by ``torchrun``, or of a group that stands already.
+
+    Examples
+    --------
+    >>> from gce.distributed import process_group
+    >>> with process_group() as world:
+    ...     world.rank
+    0
+    """
+    import torch.distributed as dist
+
+    if dist.is_initialized() or "WORLD_SIZE" not in os.environ:
+        yield find_world()
+        return
+    dist.init_process_group("gloo", timeout=timedelta(seconds=timeout))
+    try:
+        yield find_world()
+    finally:
+        dist.destroy_process_group()
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
