@@ -14,8 +14,8 @@ import processors
 SOURCE = Path(__file__).parents[1] / "src" / "gce"
 #: Packages from the ground up: each may import those before it, and none after it.
 ORDER = [
-    "_utils", "distributed", "preprocessing", "losses", "bases", "frank_wolfe", "training", "io", "theory", "inspection",
-    "datasets", "estimators", "cli", "integrations",
+    "_utils", "distributed", "preprocessing", "losses", "bases", "frank_wolfe", "training", "io", "theory",
+    "inspection", "datasets", "estimators", "cli", "integrations",
 ]  # fmt: skip
 #: Modules at the top: the public names, and ``python -m gce``.
 TOP = ["__init__", "__main__", "py"]

@@ -11,8 +11,8 @@ import pytest
 PUBLIC = {
     "gce": """
         ConvexStackingClassifier ConvexStackingRegressor GCEClassifier GCERegressor GreedySelectionClassifier
-        GreedySelectionRegressor ModelFileError NGCEClassifier NGCERegressor NNClassifier NNRegressor Shards bases datasets
-        distributed frank_wolfe inspection load losses theory training
+        GreedySelectionRegressor ModelFileError NGCEClassifier NGCERegressor NNClassifier NNRegressor Shards bases
+        datasets distributed frank_wolfe inspection load losses theory training
     """,
     "gce.distributed": "Division ProcessError World find_world process_group",
     "gce.bases": """

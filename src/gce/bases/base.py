@@ -302,6 +302,11 @@ class Basis(BaseEstimator, SeesRows):
         """Each output has its own model and simplex weights."""
         return False
 
+    @property
+    def grows_on_codes(self) -> bool:
+        """Boosting needs nothing of the rows but the codes of their columns."""
+        return False
+
     def prepare(self, X: Inputs, context: FitContext) -> None:
         """Compute what every round needs of the rows ``(N, d)``, before the first round.
 

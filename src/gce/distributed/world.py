@@ -99,6 +99,7 @@ class World:
         Parameters
         ----------
         about : dict of str to JSON values
+            What must not differ.
 
         Raises
         ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from types import TracebackType
@@ -16,9 +17,14 @@ from gce._utils.parallel import alone, limited, torch_threads
 from gce._utils.params import check_parameters, short_repr
 from gce._utils.random import draw_seed
 from gce._utils.warn import warn_user
-from gce.estimators._validation import FitInput
+from gce._utils.workspace import workspace
+from gce.distributed import World, find_world
+from gce.estimators._validation import FitInput, validate
 from gce.io.checkpoints import Checkpoint, opened
+from gce.preprocessing.shards import Shards
 from gce.training.callbacks import Callback, TimeLimit
+from gce.training.data import FitData
+from gce.training.plan import FitPlan, plan_fit
 from gce.training.progress import shows_progress_bar
 from gce.training.result import FitResult
 from gce.training.rounds import NO_ROUNDS
@@ -50,6 +56,8 @@ class FitSession:
         The fit as scikit-learn's callbacks see it.
     callbacks : list of callables
         The user's.
+    world : World
+        The processes of the fit: of rows in files those of the process group, else this one alone.
     """
 
     store: Checkpoint | None
@@ -65,8 +73,9 @@ class FitSession:
         clock: TimeLimit | None = None,
         checkpoint: str | Path | None = None,
     ) -> None:
-        self._model, self._checkpoint, self._stack = model, checkpoint, ExitStack()
+        self._model, self._given, self._checkpoint, self._stack = model, given, checkpoint, ExitStack()
         self.clock = clock
+        self.world = World()
         self.task = FitTask(model, given.X, given.y, given.sample_weight)
 
     def __enter__(self) -> Self:
@@ -77,8 +86,10 @@ class FitSession:
         # a progress bar that cannot be drawn is refused before any work is done
         shows_progress_bar(given.get("verbose"))
         self.callbacks = _check_callbacks(given.get("callbacks"))
+        if isinstance(self._given.X, Shards):
+            self.world = find_world()
         with ExitStack() as stack:
-            self.store = None if self._checkpoint is None else stack.enter_context(opened(self._checkpoint))
+            self.store = self._open_checkpoint(stack)
             self.previous = None if self.store is not None else _previous(given)
             find_device(model.device)
             self.seed = self._seed()
@@ -91,12 +102,39 @@ class FitSession:
             self._stack = stack.pop_all()
         return self
 
+    def read(self, statistics: bool) -> FitData:
+        """The data of the fit, of which columns with many categories may have statistics of the target."""
+        if not isinstance(self._given.X, Shards):
+            return validate(self._model, self._given, seed=self.seed, previous=self.previous, statistics=statistics)
+        # most fits need none of it
+        from gce.estimators._shard_data import read_shards
+
+        files = self._stack.enter_context(workspace(self._given.X.folder))
+        return read_shards(self._model, self._given, seed=self.seed, world=self.world, files=files)
+
+    def plan(self, data: FitData) -> FitPlan:
+        """What the fit will do; one process of several shows its progress."""
+        plan = plan_fit(self._model, data)
+        return plan if self.world.rank == 0 else replace(plan, verbose=False)
+
+    def _open_checkpoint(self, stack: ExitStack) -> Checkpoint | None:
+        """The checkpoint, which one process writes to and all read from."""
+        if self._checkpoint is None:
+            return None
+        if self.world.rank == 0:
+            store = stack.enter_context(opened(self._checkpoint))
+            self.world.wait()
+            return store
+        self.world.wait()
+        return Checkpoint(self._checkpoint, writes=False)
+
     def _seed(self) -> int:
         if self.previous is not None:
             return self.previous.seed
         if self.store is not None and self.store.seed is not None and self._model.random_state is None:
             return self.store.seed
-        return draw_seed(self._model.random_state)
+        # processes that draw a seed would draw different ones
+        return int(self.world.gather(str(draw_seed(self._model.random_state)).encode())[0])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -32,6 +32,7 @@ from gce.preprocessing import (
 )
 from gce.preprocessing.sample_weights import check_sample_weight, normalize_equal, rescale_weights
 from gce.preprocessing.schema import text_that_reads_as_dates
+from gce.preprocessing.shards import Shards
 from gce.preprocessing.sparse import Matrix, SparseRows, densify_small, stack_rows, take
 from gce.preprocessing.splits import (
     Members,
@@ -121,7 +122,7 @@ def validate(
         sources = with_statistics(schema, rows.X, rows.weight) if statistics else {}
         found, own = learn_statistics(sources, members, X, y, target, rows.groups)
         table = fit_table(model, rows, schema, found, own)
-        loss, offset, half_width = _fit_constants(model, rows, target, bound or hull_bound(model.bound))
+        loss, offset, half_width = fit_constants(model, rows, target, bound or hull_bound(model.bound))
     else:
         table, loss, offset, half_width = previous.table, previous.loss, previous.offset, previous.bound
         own = statistics_again(table, members, X, y, target, rows.groups)
@@ -194,16 +195,22 @@ def split_rows(
             raise ValueError(f"y_val has {y_val.shape[1]} target(s), but y has {y.shape[1]}")
         return from_validation_set(X, weight, X_val, weight_val), stack_rows(X, X_val), np.concatenate([y, y_val])
     members = from_splits(X, weight, splits_for(model.cv, model.validation_fraction, rows, seed, model.time_limit))
-    if codes is not None:
-        for m, (train, held_out) in enumerate(zip(members.train, members.held_out, strict=True)):
-            lacking = np.setdiff1d(codes[held_out > 0], codes[train > 0])
-            if len(lacking):
-                assert target.classes is not None
-                raise ValueError(
-                    f"classes {target.classes[lacking].tolist()} are in the validation rows of split {m} but not in "
-                    "its training rows: give every class more rows, use fewer folds or another cv"
-                )
+    check_classes(target, codes, members)
     return members, X, y
+
+
+def check_classes(target: Target, codes: NDArray[np.intp] | None, members: Members) -> None:
+    """Check that members train on the classes, of codes ``(n,)``, that are among the rows they hold out."""
+    if codes is None:
+        return
+    for m, (train, held_out) in enumerate(zip(members.train, members.held_out, strict=True)):
+        lacking = np.setdiff1d(codes[held_out > 0], codes[train > 0])
+        if len(lacking):
+            assert target.classes is not None
+            raise ValueError(
+                f"classes {target.classes[lacking].tolist()} are in the validation rows of split {m} but not in "
+                "its training rows: give every class more rows, use fewer folds or another cv"
+            )
 
 
 def read_samples(
@@ -218,6 +225,7 @@ def read_samples(
 
 def read_table(model: Any, X: Any) -> Frame:
     """Rows like those of the fit, column by column."""
+    _refuse_shards(model, X)
     names = getattr(model, "feature_names_in_", None)
     if names is None and _needs_no_check(model, X):
         return Frame.from_matrix(np.ascontiguousarray(X, dtype=np.float64))
@@ -285,7 +293,7 @@ def _learn_target(model: BaseEstimator, y: Any) -> tuple[Target, Array, NDArray[
     return NumberTarget.learn(y)
 
 
-def _fit_constants(model: Any, rows: TrainingRows, target: Target, bound: Bound) -> tuple[Loss, Array, Array]:
+def fit_constants(model: Any, rows: TrainingRows, target: Target, bound: Bound) -> tuple[Loss, Array, Array]:
     """What a first fit decides and a continued one keeps: loss, centre and bound of the hull."""
     y, loss = torch.from_numpy(rows.target), target.pick_loss(model.loss)
     if isinstance(model.offset, str) and model.offset == "auto":
@@ -322,8 +330,17 @@ def _scorer(
     return ScorerMetric(model.scoring, loss, problem.offset, labels, held_out, target.classes, weighted)
 
 
+def _refuse_shards(model: Any, X: Any) -> None:
+    if isinstance(X, Shards):
+        raise TypeError(
+            f"{type(model).__name__} takes rows in memory here, not Shards: fit them with GCERegressor or GCEClassifier,"
+            " predict them with predict_shards"
+        )
+
+
 def _read_both(model: Any, X: Any, y: Any, reset: bool) -> tuple[Frame, NDArray[Any]]:
     """Rows and targets, checked as scikit-learn does."""
+    _refuse_shards(model, X)
     several = model.__sklearn_tags__().target_tags.multi_output
     about_y = {"multi_output": several, "y_numeric": is_regressor(model)}
     if is_regressor(model):

@@ -14,14 +14,13 @@ from gce.estimators._editable import EditableEnsemble
 from gce.estimators._greedy import GREEDY_RULES
 from gce.estimators._session import FitSession, start_clock
 from gce.estimators._tasks import Classification
-from gce.estimators._validation import FitInput, validate
+from gce.estimators._validation import FitInput
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.losses import Loss
 from gce.losses.line_search import LineSearch
 from gce.training.callbacks import Callback
 from gce.training.families import sees_statistics
 from gce.training.fit import calibrate, run
-from gce.training.plan import plan_fit
 from gce.training.scores import staged_scores
 from gce.training.sklearn_callbacks import with_callbacks
 
@@ -218,7 +217,7 @@ default="auto"
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
@@ -231,10 +230,11 @@ default="auto"
 
         Parameters
         ----------
-        X : array-like, Tensor, data frame or sparse matrix of shape (n, d)
+        X : array-like, Tensor, data frame, sparse matrix or Shards of shape (n, d)
             Numbers, booleans, text and categories, with missing values (NaN, None, null) anywhere. Data frames of
             pandas, polars, pyarrow and whatever else narwhals reads. scipy's sparse matrices and arrays (numbers
-            without missing values) stay sparse; they are fitted on the CPU.
+            without missing values) stay sparse; they are fitted on the CPU. :class:`gce.Shards` are rows in files, with
+            their targets, weights and groups: nothing else is given beside them but a checkpoint.
         y : array-like, Tensor, series of shape (n,)
         sample_weight : array-like of shape (n,), optional
             Samples with zero weight are ignored.
@@ -258,10 +258,8 @@ default="auto"
         clock = start_clock(self.time_limit)
         given = FitInput(X, y, sample_weight, groups, X_val, y_val, sample_weight_val)
         with FitSession(self, given, clock=clock, checkpoint=checkpoint) as session:
-            data = validate(
-                self, given, seed=session.seed, previous=session.previous, statistics=sees_statistics(self.basis)
-            )
-            plan = plan_fit(self, data)
+            data = session.read(statistics=sees_statistics(self.basis))
+            plan = session.plan(data)
             fitted = run(
                 plan,
                 data,

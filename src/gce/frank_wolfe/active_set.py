@@ -169,9 +169,14 @@ class ActiveSet:
     @property
     def state(self) -> ActiveSetState:
         """What another active set needs to continue, beside atoms and weights."""
-        cached = 0 if self._cache is None else self._cache.shape[1]
         pred = self.pred if self._cache is None else None
-        return ActiveSetState(self.members.tolist(), self._cache_bytes, cached, pred)
+        return replace(self.state_without_predictions, pred=pred)
+
+    @property
+    def state_without_predictions(self) -> ActiveSetState:
+        """The same, where predictions are found again."""
+        cached = 0 if self._cache is None else self._cache.shape[1]
+        return ActiveSetState(self.members.tolist(), self._cache_bytes, cached, None)
 
     def restore_state(self, state: ActiveSetState) -> None:
         """Set up the cache as in an earlier run, as far as memory allows; call it before :meth:`readmit`.

@@ -57,13 +57,16 @@ class Checkpoint:
     ----------
     folder : str or Path
         Made where it is missing. One that holds other files and no checkpoint is refused.
+    writes : bool, default=True
+        Whether rounds are written; they are not where another process of the same fit does so.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for name in (_HEAD, *(f"*{kind}-*.safetensors" for kind in _KINDS)):
-            container.remove_partial_files(self.folder, name)
+    def __init__(self, folder: str | Path, writes: bool = True) -> None:
+        self.folder, self._writes = Path(folder), writes
+        if writes:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for name in (_HEAD, *(f"*{kind}-*.safetensors" for kind in _KINDS)):
+                container.remove_partial_files(self.folder, name)
         #: The seed and the fingerprint of the fit in the folder; None where there is none yet.
         self.seed: int | None = None
         self._known: dict[str, Any] | None = None
@@ -90,18 +93,18 @@ class Checkpoint:
         several, number = len(self._families) > 1, self._families.index(family.name)
         # a family may have a name that no file can have
         name = f"{number + 1}-{re.sub('[^A-Za-z0-9_]', '', family.name)}-" if several else ""
-        X = data.problem.X
-        series = Series(self, name, len(X), data.table.widths, family.problem.bound.cpu())
+        X, divided = data.problem.X, family.problem.division is not None
+        series = Series(self, name, None if divided else len(X), data.table.widths, family.problem.bound.cpu())
         state = series.replay(fit)
         for record in fit.rounds:
             if record.atoms is not None:
                 record.atoms.to(X.device)
         keep: Keep = series.keep
-        if several:
+        if several and not divided:
             keep = partial(series.keep_best, fit)
             best = series.best(fit) if fit.rounds else None
             fit.best_outputs = None if best is None else best.to(data.problem.y.device)
-        return ResumeState(state, keep)
+        return ResumeState(state, keep if self._writes else _keep_nothing)
 
     def claim(self, about: dict[str, Any], streams: Streams) -> None:
         """Take the folder for a fit of a fingerprint; a folder of another fit is refused.
@@ -132,6 +135,10 @@ class Checkpoint:
             head = Parts({"content": "checkpoint", "seed": self.seed, "about": self._about})
             container.write(self.folder / _HEAD, head.meta, {})
             self._fresh = False
+
+
+def _keep_nothing(record: Round, active: ActiveSet) -> None:
+    """Leave a round to the process that writes."""
 
 
 @contextmanager
@@ -180,15 +187,16 @@ class Series:
         Claimed.
     name : str
         What its files' names begin with.
-    rows : int
-        Rows of the fit, those held out among them.
+    rows : int or None
+        Rows of the fit, those held out among them; None where their predictions are not kept, because they are computed
+        again from the codes of rows, to the bit.
     widths : Widths
         What an atom may see of a row.
     bound : Tensor of shape (k,)
         The hull that rounds are run in.
     """
 
-    def __init__(self, checkpoint: Checkpoint, name: str, rows: int, widths: Widths, bound: Tensor) -> None:
+    def __init__(self, checkpoint: Checkpoint, name: str, rows: int | None, widths: Widths, bound: Tensor) -> None:
         self._checkpoint, self._folder, self._name = checkpoint, checkpoint.folder, name
         self._mark = checkpoint.name + name
         self._rows, self._widths = rows, widths
@@ -218,7 +226,7 @@ class Series:
         if state is None:
             return None
         fit.bound = hull
-        if state.cached == 0:
+        if state.cached == 0 and self._rows is not None:
             state = replace(state, pred=self._scores("predictions", fit.n_rounds, len(state.members)))
         return state
 
@@ -234,6 +242,7 @@ class Series:
             warn_user(f"{str(path)!r} is missing: {words}", UserWarning)
             return None
         with _blamed(path, _ROUNDING_ADVICE):
+            assert self._rows is not None
             return self._read(kind, t).finite("pred", members, self._rows, len(self._bound))
 
     def keep(self, record: Round, active: ActiveSet) -> None:
@@ -244,7 +253,7 @@ class Series:
                 "and keep the model with joblib.dump"
             )
         self._checkpoint.settle()
-        state = active.state
+        state = active.state_without_predictions if self._rows is None else active.state
         if state.pred is not None:
             self._write("predictions", record.t, Parts({}, {"pred": state.pred}))
         about = {"members": state.members, "cache_bytes": state.cache_bytes, "cached": state.cached}

@@ -56,6 +56,7 @@ def fingerprint(plan: FitPlan, data: FitData) -> dict[str, Any]:
         **{name: _digest(tensor) for name, tensor in tensors.items()},
         # a member's random numbers are named by the rows it holds out, as they were before they were scaled
         "members": list(streams.names),
+        **({"shards": dict(data.source)} if data.source else {}),
     }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,11 @@ class FitData:
         Of each encoded column whether predictions rise (1) or fall (-1) with it, or are free (0).
     interactions : str, tuple of tuple of int, or None
         Sets of columns of ``X`` that may interact; None where all may.
+    divided : Problem or None
+        Of rows in files, the problem of all of them, of which only codes are known; ``problem`` has a sample of them,
+        and all rows that are held out.
+    source : dict
+        What identifies rows in files, as JSON values.
     """
 
     table: Table
@@ -50,6 +57,8 @@ class FitData:
     n_samples: int
     signs: tuple[int, ...] | None
     interactions: Interactions | None = None
+    divided: Problem | None = None
+    source: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def metric(self) -> Metric | None:

@@ -207,8 +207,10 @@ class FamilyFit:
     ) -> None:
         before = self.seconds
         monitors = bool(problem.held_out.any())
-        # what is kept after a round, and deadlines, need the predictions and the time of each
-        run_ahead = scorer is None and keep is None and context.deadline == math.inf
+        # what is kept after a round, and deadlines, need the predictions and the time of each; of rows in files no
+        # predictions are kept
+        kept = keep is not None and problem.division is None
+        run_ahead = scorer is None and not kept and context.deadline == math.inf
         held_out = HeldOut(problem.y, problem.held_out, run_ahead)
         steps = method.algorithm.iterate(
             problem.risk, active, method.basis, method.line_search, problem.bound, method.streams, context, held_out

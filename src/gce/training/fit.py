@@ -142,6 +142,9 @@ def run(
                 context=context,
             )
             shares.end(family.name, limits)
+            if family.problem.division is not None:
+                # other rows than those that families are weighed on
+                fit.best_outputs = None
             if watchers.stopped:
                 break
     return fitted

@@ -106,6 +106,35 @@ def plan_fit(model: Any, data: FitData) -> FitPlan:
     -------
     FitPlan
     """
+    families = tuple(_plan_family(name, basis, model, data) for name, basis in _choose_bases(model, data).items())
+    return FitPlan(type(model).__name__, model.get_params(deep=False), families, model.verbose)
+
+
+def bases_on_all_rows(model: Any, data: FitData) -> list[Basis]:
+    """The bases of rows in files that learn from all of them, by their codes; the others learn from a sample.
+
+    Parameters
+    ----------
+    model : estimator
+    data : FitData
+        Of the sample.
+
+    Returns
+    -------
+    list of Basis
+    """
+    bases = _choose_bases(model, data).values()
+    return [
+        basis for basis in bases if _learns_from_codes(basis, _algorithm(model.algorithm, basis.fit_defaults), data)
+    ]
+
+
+def _learns_from_codes(basis: Basis, algorithm: Algorithm, data: FitData) -> bool:
+    return isinstance(algorithm, Boosting) and basis.grows_on_codes and data.problem.risk.smooth
+
+
+def _choose_bases(model: Any, data: FitData) -> dict[str, Basis]:
+    """The bases that are fitted, with their constraints, by the name of their family."""
     problem, signs, interactions = data.problem, data.signs, data.interactions
     rows, columns = problem.train_rows, problem.X.shape[1]
     trees = suits_trees(problem.X) and model.algorithm == "auto"
@@ -117,8 +146,7 @@ def plan_fit(model: Any, data: FitData) -> FitPlan:
     if interactions is not None:
         groups = data.table.interaction_groups(interactions)
         bases = {name: basis.restrict_interactions(groups) for name, basis in bases.items()}
-    families = tuple(_plan_family(name, basis, model, data) for name, basis in bases.items())
-    return FitPlan(type(model).__name__, model.get_params(deep=False), families, model.verbose)
+    return bases
 
 
 def _plan_family(name: str, basis: Basis, model: Any, data: FitData) -> FamilyPlan:
@@ -130,6 +158,8 @@ def _plan_family(name: str, basis: Basis, model: Any, data: FitData) -> FamilyPl
         look_up("line_search", line_search, LINE_SEARCHES, LineSearch),
         data.streams,
     )
+    if data.divided is not None and _learns_from_codes(basis, method.algorithm, data):
+        problem = data.divided
     max_calls = np.inf if basis.exact else _or_default(model.max_atoms, defaults.calls)
     # given models predict what they predict: a wider hull would not lengthen them
     inflated = method.algorithm.append_only and model.bound is None and not basis.exact

@@ -83,7 +83,7 @@ class TimeShares:
         few = {
             name: replace(self._families[name], problem=_subsample(self._families[name].problem, every))
             for name in self._waiting
-            if not self._families[name].method.basis.exact  # given models may be defined on all rows only
+            if self._can_be_measured(name)
         }
         if not all(family.problem.train.any(1).all() for family in few.values()):
             return
@@ -100,6 +100,11 @@ class TimeShares:
             first = next(iter(few.values())).problem
             self._clock.reserve = _closing_seconds(first, list(fits.values()), every, calibrate)
         self._skip_slow_families(self._clock)
+
+    def _can_be_measured(self, name: str) -> bool:
+        """Whether a family can be fitted to a part of the rows: given models may be defined on all rows only."""
+        family = self._families[name]
+        return not family.method.basis.exact and family.problem.division is None
 
     def _skip_slow_families(self, clock: TimeLimit) -> None:
         """Skip families that are too slow for their share, the slowest first; the first family is always fitted."""

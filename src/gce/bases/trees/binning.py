@@ -167,7 +167,7 @@ def _binned(block: Callable[[], Array], out: NDArray[np.uint8], codes: int) -> l
     learned = []
     for j, column in enumerate(block()):
         edges = bin_edges(distinct(column), codes)
-        _kernels()[1](column, len(column), edges, len(edges), out, j)
+        write_codes(column, edges, out, j)
         learned.append(edges)
     return learned
 
@@ -186,7 +186,7 @@ def _binned_mixed(
         some = bool(missing.any())
         # numbers need two bins to be split at all
         edges = bin_edges(distinct(column[~missing] if some else column), max(2, codes - some))
-        _kernels()[1](column, len(column), edges, len(edges), out, j)
+        write_codes(column, edges, out, j)
         if some:
             out[missing, j] = len(edges) + 1
         learned.append((edges, some))
@@ -198,6 +198,11 @@ def category_bins(codes: Array) -> NDArray[np.uint8]:
     has_code = (codes >= 0) & (codes < CODES - FIRST_CODE_BIN)
     bins = np.where(has_code, codes + FIRST_CODE_BIN, OTHER_BIN)
     return np.where(np.isnan(codes), MISSING_BIN, bins).astype(np.uint8)
+
+
+def write_codes(column: Array, edges: Array, out: NDArray[np.uint8], place: int) -> None:
+    """Write how many edges are below each number ``(n,)`` to one of the columns of ``out`` ``(n, 4)``."""
+    _kernels()[1](column, len(column), edges, len(edges), out, place)
 
 
 def distinct(column: Array) -> Array:

@@ -1,0 +1,76 @@
+"""The page of benchmarks/scaling.py."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def machine() -> str:
+    """What this machine is."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
+
+
+def fit_model(found: dict[str, Any]) -> tuple[np.ndarray, float]:
+    """Seconds of a round as ``a + b rows / processes``, from the fits of processes with a core each; worst error."""
+    entries = [entry for entry in found.values() if entry["processes"] <= (os.cpu_count() or 1)]
+    A = np.array([[1.0, entry["rows"] / entry["processes"]] for entry in entries])
+    alone = np.array([(entry["in_rounds"] - entry["in_sums"]) / entry["rounds"] for entry in entries])
+    solution = np.linalg.lstsq(A, alone, rcond=None)[0]
+    return solution, float(np.abs(A @ solution / alone - 1).max())
+
+
+def table(entries: dict[str, Any]) -> list[str]:
+    lines = [
+        "| | fit, s | a round, ms | of it sums, ms | sums | MB | memory, GB |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, own in entries.items():
+        rounds = own["rounds"]
+        numbers = [
+            f"{own['seconds']:.1f}",
+            f"{1e3 * own['in_rounds'] / rounds:.0f}",
+            f"{1e3 * own['in_sums'] / rounds:.1f}",
+        ]
+        numbers += [f"{own['calls'] / rounds:.0f}", f"{own['bytes'] / rounds / 1e6:.1f}", f"{own['memory'] / 1e9:.2f}"]
+        lines.append("| " + " | ".join([name, *numbers]) + " |")
+    return lines
+
+
+def page(held: dict[str, Any]) -> str:
+    """The page of all figures there are."""
+    lines = ["# Rows in files, and several processes", "", f"`python benchmarks/scaling.py`, on {held['machine']}."]
+    lines += [
+        "Boosted trees of 63 leaves, 30 rounds, tables of made-up numbers; sums are those over processes, per round."
+    ]
+    if "processes" in held:
+        (a, b), worst = fit_model(held["processes"])
+        lines += ["", "## Processes of one thread each, 30 columns", "", *table(held["processes"])]
+        lines += ["", f"Without its sums a round takes {1e3 * a:.1f} ms + {1e9 * b:.1f} ns x rows / processes, within"]
+        lines += [f"{100 * worst:.0f} % of what was measured with as many processes as cores."]
+    if "links" in held:
+        lines += ["", "## Two hosts, a million rows", "", *table(held["links"])]
+    if "memory" in held:
+        files, whole = held["memory"]["files"], held["memory"]["in memory"]
+        per = [1e6 * own["seconds"] / own["rows"] for own in (files, whole)]
+        lines += ["", "## 8 GB in a process of 2 GB", ""]
+        lines += [
+            "10,000,000 x 100 numbers in Parquet, default families, 20 rounds each, two threads, RLIMIT_DATA of 2 GB:"
+        ]
+        lines += [f"{files['seconds']:.0f} s, at most {files['memory'] / 1e9:.2f} GB of anonymous memory."]
+        lines += [
+            f"{per[0]:.1f} s for a million rows; the same fit of {whole['rows']:,} rows in memory takes {per[1]:.1f} s"
+        ]
+        lines += [f"for a million ({per[0] / per[1]:.2f} times)."]
+    if "large" in held:
+        lines += ["", "## Ten million rows of 30 columns, two threads", "", "| | fit, s | test RMSE | memory, GB |"]
+        lines += ["|---|---:|---:|---:|"]
+        for name, own in held["large"].items():
+            lines.append(f"| {name} | {own['seconds']:.0f} | {own['rmse']:.4f} | {own['memory'] / 1e9:.2f} |")
+    return "\n".join(lines) + "\n"

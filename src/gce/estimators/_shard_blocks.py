@@ -1,0 +1,192 @@
+"""The rows of shards, block by block: features, targets, weights and groups."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gce.distributed import World
+from gce.preprocessing.sample_weights import check_sample_weight
+from gce.preprocessing.shards import OpenShards, assign, logical_shards
+
+Array = NDArray[np.float64]
+
+#: Rows that are encoded together.
+_BLOCK_ROWS = 1 << 16
+
+
+class Block(NamedTuple):
+    """Rows of positive weight that were read together.
+
+    Parameters
+    ----------
+    number : array of shape (n,)
+        Of each row among all rows.
+    features : pyarrow.Table of shape (n, d)
+    y : array of shape (n,) or (n, k)
+    weight : array of shape (n,)
+    group : array of shape (n,) or None
+        A hash of the group of each row.
+    """
+
+    number: NDArray[np.uint64]
+    features: Any
+    y: NDArray[Any]
+    weight: Array
+    group: NDArray[np.uint64] | None
+
+
+@dataclass(frozen=True, eq=False)
+class ShardReader:
+    """The logical shards of a process.
+
+    Parameters
+    ----------
+    opened : OpenShards
+    world : World
+    classes : bool
+        Targets are labels.
+    """
+
+    opened: OpenShards
+    world: World
+    classes: bool
+
+    @cached_property
+    def shards(self) -> list[range]:
+        """The units of each logical shard."""
+        return logical_shards([unit.rows for unit in self.opened.units])
+
+    @cached_property
+    def assigned(self) -> list[range]:
+        """The logical shards of each process."""
+        rows = [sum(self.opened.units[i].rows for i in shard) for shard in self.shards]
+        return assign(rows, self.world.size)
+
+    @property
+    def own(self) -> range:
+        """The logical shards of this process."""
+        return self.assigned[self.world.rank]
+
+    def blocks(self, shard: int) -> Iterator[Block]:
+        """The rows of a logical shard, in their order."""
+        rows = np.cumsum([0, *(unit.rows for unit in self.opened.units)])
+        for unit in self.shards[shard]:
+            whole = self.opened.read(unit)
+            for first in range(0, whole.num_rows, _BLOCK_ROWS):
+                table = whole.slice(first, _BLOCK_ROWS)
+                block = self._block(table, int(rows[unit]) + first, self.opened.units[unit].name)
+                if len(block.number):
+                    yield block
+
+    def _block(self, table: Any, first: int, name: str) -> Block:
+        number = np.arange(first, first + table.num_rows, dtype=np.uint64)
+        weight = np.ones(len(number))
+        if self.opened.weight is not None:
+            weight = check_sample_weight(_numbers(table, self.opened.weight, name), number)
+            if not weight.all():
+                kept = np.flatnonzero(weight)
+                table, number, weight = table.take(kept), number[kept], weight[kept]
+        columns = [self._target(table, target, name) for target in self.opened.targets]
+        y = columns[0] if len(columns) == 1 else np.column_stack(columns)
+        group = None if self.opened.group is None else hash_values(table.column(self.opened.group))
+        return Block(number, table.select(list(self.opened.columns)), y, weight, group)
+
+    def _target(self, table: Any, target: str, name: str) -> NDArray[Any]:
+        column = table.column(target)
+        if column.null_count:
+            raise ValueError(f"target {target!r} has {column.null_count} missing value(s) in {name}: drop these rows")
+        values = _values(column, self.classes)
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(f"target {target!r} has NaN or infinity in {name}: drop these rows")
+        return values
+
+
+def _numbers(table: Any, column: str, name: str) -> Array:
+    try:
+        return np.asarray(table.column(column).to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"column {column!r} of sample weights has other values than numbers in {name}") from error
+
+
+def hash_values(column: Any) -> NDArray[np.uint64]:
+    """A hash of each value of an Arrow column ``(n,)``, the same in every process."""
+    encoded = column.combine_chunks().dictionary_encode()
+    digests = [
+        hashlib.blake2b(repr(value).encode(), digest_size=8).digest() for value in encoded.dictionary.to_pylist()
+    ]
+    known = np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
+    # a missing group is a group
+    return known[encoded.indices.fill_null(len(digests)).to_numpy()]
+
+
+def take_rows(block: Block, rows: NDArray[np.intp]) -> Block:
+    """The rows with some indices, which are ascending."""
+    if len(rows) == len(block.number):
+        return block
+    group = None if block.group is None else block.group[rows]
+    return Block(block.number[rows], block.features.take(rows), block.y[rows], block.weight[rows], group)
+
+
+def join_blocks(blocks: list[Block]) -> Block:
+    """All rows of several blocks, one after another."""
+    import pyarrow as pa
+
+    group = None if blocks[0].group is None else np.concatenate([block.group for block in blocks])  # type: ignore[misc]
+    return Block(
+        np.concatenate([block.number for block in blocks]),
+        pa.concat_tables([block.features for block in blocks]),
+        np.concatenate([block.y for block in blocks]),
+        np.concatenate([block.weight for block in blocks]),
+        group,
+    )
+
+
+def in_order(blocks: list[Block]) -> Block:
+    """All rows of several blocks, by their numbers."""
+    joined = join_blocks(blocks)
+    order = np.argsort(joined.number)
+    return joined if (np.diff(order) == 1).all() else _reordered(joined, order)
+
+
+def _reordered(block: Block, order: NDArray[np.intp]) -> Block:
+    group = None if block.group is None else block.group[order]
+    return Block(block.number[order], block.features.take(order), block.y[order], block.weight[order], group)
+
+
+def write_block(block: Block) -> bytes:
+    """A block as an Arrow stream."""
+    import pyarrow as pa
+
+    y = block.y.reshape(len(block.y), -1)
+    columns = [*block.features.columns, *(pa.array(y[:, j]) for j in range(y.shape[1]))]
+    columns += [pa.array(block.number), pa.array(block.weight)]
+    columns += [] if block.group is None else [pa.array(block.group)]
+    table = pa.table(columns, names=[str(j) for j in range(len(columns))])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def read_block(written: bytes, opened: OpenShards, classes: bool) -> Block:
+    """The block of an Arrow stream."""
+    import pyarrow as pa
+
+    table, d, k = pa.ipc.open_stream(written).read_all(), len(opened.columns), len(opened.targets)
+    features = table.select(list(range(d))).rename_columns(list(opened.columns))
+    targets = [_values(table.column(j), classes) for j in range(d, d + k)]
+    number, weight, *group = (table.column(j).to_numpy() for j in range(d + k, table.num_columns))
+    y = targets[0] if k == 1 else np.column_stack(targets)
+    return Block(number, features, y, weight, group[0] if group else None)
+
+
+def _values(column: Any, classes: bool) -> NDArray[Any]:
+    """Targets as numpy has them: labels may be of any type."""
+    return np.asarray(column.to_pylist()) if classes else np.asarray(column.to_numpy())

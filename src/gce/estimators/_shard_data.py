@@ -1,0 +1,154 @@
+"""Second pass over shards: codes, targets and weights of all training rows in files, and the data of the fit.
+
+The encoding is learned from the chosen rows, which are all rows where there are few. Boosted trees learn from all rows,
+by their codes; all other models from the sample. Held-out rows are known to every process, so that what is decided on
+them is decided alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import is_classifier
+
+from gce._utils.random import Streams
+from gce._utils.version import __version__
+from gce._utils.workspace import Workspace
+from gce.distributed import Division, World
+from gce.estimators._encoding import fit_table, learn_statistics
+from gce.estimators._shard_blocks import ShardReader
+from gce.estimators._shard_choice import HELD_OUT, Chosen, choose_rows
+from gce.estimators._shard_files import CodeFiles
+from gce.estimators._validation import (
+    FitInput,
+    build_problem,
+    check_classes,
+    fit_constants,
+    hull_bound,
+    monotonic_signs,
+    read_rows,
+)
+from gce.preprocessing.shards import Shards
+from gce.preprocessing.splits import from_splits
+from gce.preprocessing.target_statistics import with_statistics
+from gce.training.data import FitData
+from gce.training.families import sees_statistics
+from gce.training.plan import bases_on_all_rows
+from gce.training.targets import Target
+
+
+def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: Workspace) -> FitData:
+    """Read and encode shards.
+
+    Parameters
+    ----------
+    model : estimator
+    given : FitInput
+        Its ``X`` is a :class:`gce.Shards`.
+    seed : int
+    world : World
+        The processes of the fit.
+    files : Workspace
+        Holds the codes for the length of the fit.
+
+    Returns
+    -------
+    FitData
+        Its problem has the chosen rows, and ``divided`` all of them.
+    """
+    _check_arguments(model, given, world)
+    opened = given.X.open()
+    if not opened.targets:
+        raise ValueError("Shards for a fit need a target: give target='the name of a column'")
+    source = opened.fingerprint()
+    world.check_equal({"version": __version__, "torch": torch.__version__, "parameters": _words(model), **source})
+    reader = ShardReader(opened, world, is_classifier(model))
+    chosen = choose_rows(reader, seed, _fraction(model))
+    division = _divide(reader, chosen)
+    rows, schema, target = read_rows(model, FitInput(chosen.features, chosen.y, chosen.weight, chosen.group), None)
+    held = np.flatnonzero(chosen.held_out)
+    members = from_splits(rows.X, rows.weight, [(np.flatnonzero(~chosen.held_out), held)])
+    check_classes(target, rows.codes, members)
+    sources = with_statistics(schema, rows.X, rows.weight) if sees_statistics(model.basis) else {}
+    found, own = learn_statistics(sources, members, rows.X, rows.target, target, rows.groups)
+    table = fit_table(model, rows, schema, found, own)
+    loss, offset, bound = fit_constants(model, rows, target, _reaching(hull_bound(model.bound), chosen, target))
+    problem = build_problem("cpu", table, loss, rows.X, rows.target, members, offset, bound, own)
+    data = FitData(
+        table=table,
+        target=target,
+        loss=loss,
+        problem=problem,
+        scorer=None,
+        streams=Streams(seed, members.names),
+        held_out_total=members.held_out_total,
+        n_samples=int(chosen.counts.sum()) + len(held),
+        signs=monotonic_signs(model, table, target),
+        interactions=None if model.interaction_cst is None else table.read_interactions(model.interaction_cst),
+        source=source,
+    )
+    bases = bases_on_all_rows(model, data)
+    if not bases:
+        return data
+    written = CodeFiles(reader, chosen, division, data, own, files).write(bases)
+    return replace(data, divided=written)
+
+
+def _check_arguments(model: Any, given: FitInput, world: World) -> None:
+    """Refuse what rows in files cannot be fitted with."""
+    if not isinstance(given.X, Shards):
+        raise TypeError(f"Shards are expected, got {type(given.X).__name__}")
+    others = ("y", "sample_weight", "groups", "X_val", "y_val", "sample_weight_val")
+    extra = [name for name in others if getattr(given, name) is not None]
+    if extra:
+        raise ValueError(
+            f"{', '.join(extra)} cannot be given beside Shards: name the columns in Shards(target=..., "
+            "sample_weight=..., groups=...)"
+        )
+    if not (model.cv is None or (isinstance(model.cv, str) and model.cv == "auto")):
+        raise ValueError(f"cv must be 'auto' or None for Shards, of which rows are held out once, got {model.cv!r}")
+    if model.scoring is not None:
+        raise ValueError(f"scoring={model.scoring!r} cannot be used with Shards: early stopping monitors the loss")
+    if str(model.device) not in ("auto", "cpu"):
+        raise ValueError(f"device={model.device!r} cannot be used with Shards, whose rows are on processors")
+    if model.warm_start:
+        raise ValueError("warm_start=True cannot be used with Shards: give a checkpoint, which continues")
+    if world.size > 1 and model.time_limit is not None:
+        raise ValueError(
+            f"time_limit={model.time_limit!r} cannot be used with {world.size} processes, whose clocks differ: limit "
+            "max_iter or max_atoms"
+        )
+
+
+def _words(model: Any) -> dict[str, str]:
+    """The parameters of a model, for comparison."""
+    return {
+        name: repr(value) for name, value in model.get_params(deep=False).items() if name not in ("n_jobs", "verbose")
+    }
+
+
+def _fraction(model: Any) -> float | None:
+    return HELD_OUT if model.cv is not None else model.validation_fraction
+
+
+def _divide(reader: ShardReader, chosen: Chosen) -> Division:
+    division = Division(chosen.counts, reader.own.start, reader.own.stop, reader.world)
+    if division.rows == 0:
+        raise ValueError("the shards have no training row of positive weight")
+    for rank, shards in enumerate(reader.assigned):
+        if chosen.counts[shards.start : shards.stop].sum() == 0:
+            raise ValueError(
+                f"process {rank} of {reader.world.size} has no training row of positive weight: start fewer processes"
+            )
+    return division
+
+
+def _reaching(bound: Any, chosen: Chosen, target: Target) -> Any:
+    """A bound for the targets of all rows, not only of the chosen ones."""
+    if chosen.range_y is None:
+        return bound
+    ends = torch.from_numpy(target.encode(chosen.range_y if chosen.range_y.shape[1] > 1 else chosen.range_y[:, 0]))
+    return lambda kind, y, weight, offset: bound(kind, torch.cat([y, ends]), weight, offset)

@@ -1,0 +1,31 @@
+"""A process of a fit of shards: what the tests of several processes start.
+
+    python tests/sharded.py SETTINGS.json
+
+Rank and size come from the environment, as ``torchrun`` sets them.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import gce
+from gce.distributed import process_group
+
+
+def main(path):
+    settings = json.loads(Path(path).read_text())
+    kind = gce.GCEClassifier if settings["classes"] else gce.GCERegressor
+    with process_group(timeout=settings.get("timeout", 60)) as world:
+        shards = gce.Shards(settings["files"], target="y", **settings.get("shards", {}))
+        model = kind(random_state=0, n_jobs=1, **settings["parameters"])
+        model.fit(shards, checkpoint=settings.get("checkpoint"))
+        model.save(Path(settings["out"]) / f"model-{world.rank}.safetensors", resumable=True)
+    rows = np.load(settings["rows"])
+    np.save(Path(settings["out"]) / f"scores-{world.rank}.npy", model.raw_predict(rows).numpy())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,146 @@
+"""Fits of rows in files: those of rows in memory, the same for any number of processes, and after any kill."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gce
+from gce.bases import SymmetricTree, Tree
+from gce.distributed import World
+from gce.estimators._shard_blocks import ShardReader
+from gce.estimators._shard_choice import choose_rows
+
+HERE = Path(__file__).parent
+#: Boosted trees of both shapes, and networks on the sample.
+FEW = {"max_iter": 6, "n_iter_no_change": None}
+
+
+def numbers(n=1500, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
+    return pd.DataFrame(X, columns=[f"x{j}" for j in range(d)]), y
+
+
+def mixed(n=1500, seed=0):
+    rng = np.random.default_rng(seed)
+    frame, y = numbers(n, seed=seed)
+    frame.loc[rng.random(n) < 0.1, "x0"] = np.nan
+    frame["town"] = rng.choice(["Bern", "Basel", "Genf", None], n)
+    frame["who"] = rng.integers(0, n // 4, n).astype(str)
+    frame["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 400, n), unit="D")
+    taste = np.random.default_rng(9).normal(size=n // 4)
+    return frame, y + (frame["town"] == "Bern") + taste[frame["who"].astype(int)]
+
+
+def written(folder, frame, y, files=3, group=130, **columns):
+    """Parquet files of the rows, with several row groups each."""
+    folder.mkdir(exist_ok=True)
+    whole = pa.Table.from_pandas(frame.assign(y=y, **columns), preserve_index=False)
+    for i, part in enumerate(np.array_split(np.arange(len(frame)), files)):
+        pq.write_table(whole.take(part), folder / f"part-{i}.parquet", row_group_size=group)
+    return str(folder / "*.parquet")
+
+
+def held_out(shards, n, seed=0, classes=False):
+    """Mask of the rows that a fit of shards holds out."""
+    reader = ShardReader(shards.open(), World(), classes)
+    chosen = choose_rows(reader, seed, 0.1)
+    assert len(chosen.held_out) == n
+    return chosen.held_out
+
+
+@pytest.mark.parametrize("rows", [numbers, mixed], ids=["numbers", "mixed"])
+@pytest.mark.parametrize("classes", [None, 2, 3])
+def test_a_fit_of_files_is_that_of_the_same_rows_in_memory(tmp_path, rows, classes):
+    frame, y = rows()
+    y = y if classes is None else np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+    shards = gce.Shards(written(tmp_path / "data", frame, y), target="y")
+    held = held_out(shards, len(frame), classes=classes is not None)
+    kind = gce.GCERegressor if classes is None else gce.GCEClassifier
+    basis = {"tree": Tree(max_leaf_nodes=8), "symmetric": SymmetricTree(max_depth=3)}
+    settings = {**FEW, "basis": basis, "random_state": 0}
+    ours = kind(**settings).fit(shards)
+    theirs = kind(**settings, cv=[(np.flatnonzero(~held), np.flatnonzero(held))]).fit(frame, y)
+    np.testing.assert_array_equal(ours.raw_predict(frame).numpy(), theirs.raw_predict(frame).numpy())
+    assert ours.n_samples_fit_ == len(frame)
+    assert ours.history_[0]["validation"] == theirs.history_[0]["validation"]
+
+
+def start(tmp_path, size, name, *, classes=False, parameters=None, files, rows, checkpoint=None, **more):
+    """Start the processes of a fit."""
+    out = tmp_path / name
+    out.mkdir(exist_ok=True)
+    about = {"classes": classes, "parameters": parameters or {}, "files": files, "out": str(out), "rows": str(rows)}
+    about |= {"checkpoint": checkpoint, **more}
+    (out / "settings.json").write_text(json.dumps(about))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
+    command = [sys.executable, str(HERE / "sharded.py"), str(out / "settings.json")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return out, [subprocess.Popen(command, env=common | {"RANK": str(rank)}, **pipes) for rank in range(size)]
+
+
+def ended(processes):
+    """What the processes printed, once all have ended well."""
+    said = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(processes), said
+    return said
+
+
+def test_any_number_of_processes_gives_the_same_model(tmp_path):
+    frame, y = numbers(900)
+    files = written(tmp_path / "data", frame, y)
+    rows = tmp_path / "rows.npy"
+    np.save(rows, numbers(200, seed=5)[0].to_numpy())
+    found = []
+    for size in (1, 2, 3):
+        out, processes = start(tmp_path, size, f"of-{size}", parameters=FEW, files=files, rows=rows)
+        ended(processes)
+        found += [np.load(out / f"scores-{rank}.npy") for rank in range(size)]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+    alone = gce.GCERegressor(random_state=0, **FEW).fit(gce.Shards(files, target="y"))
+    np.testing.assert_array_equal(alone.raw_predict(np.load(rows)).numpy(), found[0])
+
+
+def test_killed_fits_end_in_the_same_model(tmp_path):
+    """A process is killed, and the fit goes on with another number of them."""
+    frame, y = mixed(800)
+    frame = frame.drop(columns=["who", "day", "town"])
+    files = written(tmp_path / "data", frame, y)
+    rows = tmp_path / "rows.npy"
+    np.save(rows, frame.to_numpy()[:100])
+    parameters = {"basis": ["tree", "symmetric"], "max_iter": 40, "n_iter_no_change": None}
+    known = gce.GCERegressor(random_state=0, **parameters).fit(gce.Shards(files, target="y"))
+    checkpoint = tmp_path / "checkpoint"
+    for size, rank, rounds in ((2, 1, 5), (3, 0, 30)):
+        _, processes = start(tmp_path, size, f"killed-{size}", parameters=parameters, files=files, rows=rows,
+                             checkpoint=str(checkpoint))  # fmt: skip
+        while len(list(checkpoint.glob("*round-*.safetensors"))) < rounds:
+            assert all(process.poll() is None for process in processes), processes[0].communicate()[0]
+            time.sleep(0.002)
+        processes[rank].send_signal(signal.SIGKILL)
+        said = [process.communicate(timeout=90)[0] for process in processes]
+        others = [process for i, process in enumerate(processes) if i != rank]
+        assert all(process.returncode not in (0, -signal.SIGKILL) for process in others), said
+        assert all("one of them ended or hangs" in text for i, text in enumerate(said) if i != rank), said
+    out, processes = start(tmp_path, 2, "last", parameters=parameters, files=files, rows=rows,
+                           checkpoint=str(checkpoint))  # fmt: skip
+    ended(processes)
+    expected = known.raw_predict(np.load(rows)).numpy()
+    for rank in range(2):
+        np.testing.assert_array_equal(np.load(out / f"scores-{rank}.npy"), expected)
