@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gce._utils import parallel
 from gce.distributed.world import World
 
 
@@ -68,8 +69,10 @@ class Division:
         Tensor of shape (...)
         """
         parts = np.zeros((len(self.counts), *values.shape[:-1]))
-        for shard, own in enumerate(values.double().split(self.counts[self.first : self.last].tolist(), -1)):
-            parts[self.first + shard] = own.sum(-1).numpy()
+        # on several threads torch rounds by how many there are
+        with parallel.torch_threads(1):
+            for shard, own in enumerate(values.double().split(self.counts[self.first : self.last].tolist(), -1)):
+                parts[self.first + shard] = own.contiguous().sum(-1).numpy()
         self.join(parts)
         total = parts[0].copy()
         for part in parts[1:]:
