@@ -77,10 +77,15 @@ class Risk:
         -------
         Tensor of shape (M,)
         """
+        if self.division is None:
+            return self._costs(pred).sum(-1)
+        return self.division.sum_rows(self.division.by_shard(lambda own: self.rows(own)._costs(pred[:, own])))
+
+    def _costs(self, pred: Tensor) -> Tensor:
+        """What each row adds to the risk, ``(M, n)``."""
         # a row of weight 0 may have any score, even one whose loss overflows: 0 * inf is not 0
         cost = self.loss.value(self.offset + pred, self.y)
-        weighted = torch.where(self.weight > 0, self.weight * cost, 0.0)
-        return weighted.sum(-1) if self.division is None else self.division.sum_rows(weighted)
+        return torch.where(self.weight > 0, self.weight * cost, 0.0)
 
     def sum_rows(self, values: Tensor) -> Tensor:
         """The sum of values ``(M, n, k)`` over outputs and rows, of all processes, shape ``(M,)``.
@@ -94,7 +99,9 @@ class Risk:
         -------
         Tensor of shape (M,)
         """
-        return values.sum((1, 2)) if self.division is None else self.division.sum_rows(values.sum(2))
+        if self.division is None:
+            return values.sum((1, 2))
+        return self.division.sum_rows(values.flatten(1), values.shape[2])
 
     def gradient(self, pred: Tensor) -> Tensor:
         """Functional gradient ``D`` at scores ``(M, n, k)``, of the same shape: 0 on rows without weight.
@@ -108,6 +115,8 @@ class Risk:
         -------
         Tensor of shape (M, n, k)
         """
+        if self.division is not None:
+            return self.division.by_shard(lambda own: self.rows(own).gradient(pred[:, own]))
         return self.weight[..., None] * self.loss.gradient(self.offset + pred, self.y)
 
     def curvature(self, pred: Tensor) -> Tensor:
@@ -122,6 +131,8 @@ class Risk:
         -------
         Tensor of shape (M, n, k)
         """
+        if self.division is not None:
+            return self.division.by_shard(lambda own: self.rows(own).curvature(pred[:, own]))
         weight = self.weight[..., None]
         if not self.smooth:
             return weight.expand_as(pred)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gce._utils import parallel
 from gce.bases.trees.stored import StoredRows
 from gce.losses import Loss
 from gce.losses.risk import Risk
@@ -61,7 +62,7 @@ class Problem:
         """How many rows any member trains on, of this process."""
         if self.division is not None:
             # some may have no weight
-            return int(self.division.counts[self.division.first : self.division.last].sum())
+            return self.division.own_rows
         return int(self.train.any(0).sum())
 
     @property
@@ -93,5 +94,7 @@ class Problem:
             return Risk(self.loss, self.y, weight, self.offset).value(pred)
         # most rows are held out by one member only: the other members need no loss there
         member, row = self._held_out_by(tuple(members))
-        cost = weight[member, row] * self.loss.value(self.offset + pred[member, row], self.y[row])
+        # the same in every process, however many threads it has
+        with parallel.torch_threads(None if self.division is None else 1):
+            cost = weight[member, row] * self.loss.value(self.offset + pred[member, row], self.y[row])
         return torch.bincount(member, cost, len(members))
