@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gce._utils.random import Streams
 from gce.bases import SymmetricTree, Tree
-from gce.bases.trees import Bins
+from gce.bases.trees import Bins, replay
 from gce.bases.trees.stored import StoredRows
 from gce.distributed import Division, World
 from gce.frank_wolfe import Boosting
@@ -21,7 +21,7 @@ from gce.preprocessing.encoder import Encoder
 from gce.preprocessing.mixed import MixedRows
 from gce.preprocessing.row_hashes import hash_rows
 from gce.training import EarlyStopping
-from gce.training.family_fit import FamilyFit, Method
+from gce.training.family_fit import FamilyFit, Method, ResumeState
 from gce.training.problem import Problem
 
 HELD_OUT, ROUNDS = 30, 20
@@ -95,7 +95,7 @@ class Rows:
         self.weight = torch.from_numpy(weight / weight.sum())
         self.X = torch.from_numpy(X)
         if mixed:
-            encoder = Encoder.fit(X[:, :4], np.ones(len(X)), np.full(4, True), "each", np.inf)
+            encoder = Encoder.fit(X, np.ones(len(X)), np.arange(4), "each", np.inf)
             self.X = MixedRows(torch.from_numpy(X), encoder, np.arange(5) == 4)
         blocks = [lambda c=c: np.ascontiguousarray(X[:, c : c + 4].T) for c in (0, 4)]
         self.max_bins, kinds = max_bins, np.arange(5) == 4 if mixed else None
@@ -119,9 +119,10 @@ class Rows:
         before, after = self.counts[:first].sum(), self.counts[:last].sum()
         some[:before] = some[after : self.n] = False
         codes, names = np.ascontiguousarray(self.codes[:, some]), np.ascontiguousarray(self.names[some])
-        return self.problem(
-            StoredRows(codes.shape[1], 5, {self.max_bins: (self.bins, codes)}, division, names), some, division
-        )
+        empty = self.X[:0] if isinstance(self.X, MixedRows) else None
+        binned = {self.max_bins: (self.bins, codes)}
+        X = StoredRows(codes.shape[1], self.X.shape[1], binned, division, names, empty)
+        return self.problem(X, some, division)
 
     def in_memory(self):
         return self.problem(self.X, np.ones(self.n + HELD_OUT, bool), None)
@@ -133,7 +134,7 @@ def fitted(problem, basis, rounds=ROUNDS, fit=None, **others):
     return fit
 
 
-def divided(rows, ends, basis, meeting=None, **others):
+def divided(rows, ends, basis, meeting=None, fit=fitted):
     """The fits of processes that have the shards up to ``ends``."""
     meeting = Meeting(len(ends)) if meeting is None else meeting
     found = [None] * len(ends)
@@ -141,7 +142,7 @@ def divided(rows, ends, basis, meeting=None, **others):
     def work(rank):
         try:
             problem = rows.of_process(ends[rank - 1] if rank else 0, ends[rank], Thread(rank, meeting))
-            found[rank] = fitted(problem, basis, **others)
+            found[rank] = fit(problem, basis)
         except Exception as error:
             meeting.met.abort()
             found[rank] = error
@@ -173,7 +174,7 @@ def assert_equal_fits(one, other):
     assert one.stopping.best_round == other.stopping.best_round
 
 
-def outputs_of(fits, rows):
+def outputs_of(fits):
     """Predictions of all rows; those of rows held out are the same in all processes."""
     every = [fit.best_outputs for fit in fits]
     for own in every:
@@ -213,7 +214,7 @@ def test_fits_have_the_same_bits_for_any_number_of_processes(basis, kind, mixed,
     for fits in (two, three):
         for fit in fits:
             assert_equal_fits(fit, one[0])
-        assert torch.equal(outputs_of(fits, rows), one[0].best_outputs)
+        assert torch.equal(outputs_of(fits), one[0].best_outputs)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -236,23 +237,31 @@ def test_shards_have_the_risk_of_all_rows(kind, mixed):
             assert one.columns[name] == pytest.approx(other.columns[name], rel=1e-12), name
 
 
+@pytest.mark.parametrize("kind", ["squared", "three classes", "pseudo-Huber"])
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("basis", BASES)
-def test_predictions_are_replayed_to_the_bit(basis, mixed, monkeypatch):
-    import gce.bases.trees.replay as module
-
-    monkeypatch.setattr(module, "_ROUNDS_AT_ONCE", 3)
-    rows = Rows([60, 50, 40], "three classes", mixed)
-    problem = rows.of_process(0, 3, World())
-    fit = fitted(problem, basis)
-    last = {}
-    fitted(problem, basis, callbacks=[lambda step: None], fit=None)
+def test_predictions_are_replayed_to_the_bit(basis, mixed, kind, monkeypatch):
+    monkeypatch.setattr(replay, "_ROUNDS_AT_ONCE", 3)
+    rows = Rows([60, 50, 40], kind, mixed)
+    problem, seen = rows.of_process(0, 3, World()), []
+    fit = fitted(problem, basis, 8, resume=ResumeState(keep=lambda record, active: seen.append(active.pred)))
     steps = [(own.atoms, own.weights[:, -1]) for own in fit.rounds]
-    assert fit.stopping.best_round[0] > 3
-    for t in (1, fit.stopping.best_round[0]):
-        last[t] = problem.X.replay(steps[:t], basis.max_bins)
-        assert torch.equal(last[t], fitted(problem, basis, t).best_outputs) or t == 1
-    assert torch.equal(last[fit.stopping.best_round[0]], fit.best_outputs)
+    for t in (1, 4, 8):
+        assert torch.equal(problem.X.replay(steps[:t], basis.max_bins), seen[t - 1])
+
+
+def test_constraints_are_those_of_the_columns():
+    rows = Rows([60, 50, 40], "squared", mixed=True)
+    signs = torch.zeros(rows.X.shape[1])
+    signs[1], signs[2] = 1, -1
+    basis = BASES[0].monotone(signs)
+    fits = raised(divided(rows, [1, 3], basis))
+    memory = fitted(rows.in_memory(), basis)
+    free = fitted(rows.in_memory(), BASES[0])
+    assert memory.rounds[-1].columns != free.rounds[-1].columns
+    for fit in fits:
+        for one, other in zip(fit.rounds, memory.rounds, strict=True):
+            assert torch.equal(one.atoms.trees.value, other.atoms.trees.value)
 
 
 @pytest.mark.parametrize("kind", ["squared", "pseudo-Huber"])
@@ -262,19 +271,10 @@ def test_a_fit_that_is_continued_is_one_that_never_stopped(kind, mixed, first):
     rows = Rows([60, 50, 40], kind, mixed)
     whole = fitted(rows.of_process(0, 3, World()), BASES[1])
 
-    def again(rank, ends, meeting):
-        problem = rows.of_process(ends[rank - 1] if rank else 0, ends[rank], Thread(rank, meeting))
-        return fitted(problem, BASES[1], fit=FamilyFit.resumed(fitted(problem, BASES[1], first).record, "trees"))
+    def interrupted(problem, basis):
+        return fitted(problem, basis, fit=FamilyFit.resumed(fitted(problem, basis, first).record, "trees"))
 
-    meeting, found = Meeting(2), {}
-    threads = [
-        threading.Thread(target=lambda rank=rank: found.update({rank: again(rank, [2, 3], meeting)})) for rank in (0, 1)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for fit in found.values():
+    for fit in raised(divided(rows, [2, 3], BASES[1], fit=interrupted)):
         assert_equal_fits(fit, whole)
 
 
