@@ -1,6 +1,7 @@
 // Whole rounds of boosting. Members are independent of each other: a thread takes one that is behind, grows its next trees,
 // adds them to its predictions, and computes its risk, gradient and Hessian there for the round after.
 #include <atomic>
+#include <cstring>
 #include <vector>
 
 #include "losses.hpp"
@@ -22,6 +23,44 @@ struct Boost {
     double *zero, *level;                                // (M,) weight of the zero function, sum of D pred
     double *size, *limit, *gap, *risk, *validation;      // (count, M)
     i64 *done, *taken;                                   // (M,) rounds of this call, and whether a thread is at it
+    const i64 *ends; // (own,) where the logical shards of this process end among its n rows
+    i64 own, first, shards; // its shards are first, first + 1, ... of all
+};
+
+// Sums over the training rows.
+enum Which : i64 { RISK, LEVEL, INNER, SUMS };
+
+// Sums of each logical shard. They are added up in the order of the shards, whichever process has them.
+class ShardSums {
+  public:
+    ShardSums(const Boost &boost, Reduce reduce)
+        : boost_(boost), reduce_(reduce), parts_(static_cast<size_t>(SUMS * boost.shards)), totals_{} {}
+
+    // Of a shard of this process, counted from 0.
+    double &at(Which which, i64 shard) { return parts_[static_cast<size_t>(which * boost_.shards + boost_.first + shard)]; }
+
+    void join() {
+        static_assert(sizeof(double) == sizeof(i64), "bits that are added to those of 0 stay as they are");
+        if (reduce_) {
+            std::vector<i64> bits(parts_.size());
+            std::memcpy(bits.data(), parts_.data(), sizeof(i64) * bits.size());
+            reduce_(bits.data(), static_cast<i64>(bits.size()), ADDED);
+            std::memcpy(parts_.data(), bits.data(), sizeof(i64) * bits.size());
+        }
+        for (i64 which = 0; which < SUMS; which++) {
+            const double *own = parts_.data() + which * boost_.shards;
+            totals_[which] = own[0];
+            for (i64 shard = 1; shard < boost_.shards; shard++) totals_[which] += own[shard];
+        }
+    }
+
+    double total(Which which) const { return totals_[which]; }
+
+  private:
+    const Boost &boost_;
+    Reduce reduce_;
+    std::vector<double> parts_; // (SUMS, shards)
+    double totals_[SUMS];
 };
 
 // One member's part of the arrays.
@@ -52,54 +91,82 @@ struct Member {
         for (i64 i = 0; i < rows * k; i++) into[i] += size * outputs[i];
     }
 
-    double inner(const double *outputs) const {
-        double sum = 0;
-        for (i64 i = 0; i < n * k; i++) sum += D()[i] * outputs[i];
-        return sum;
-    }
-};
+    ShardSums sums() const { return {boost, boost.rounds[m].reduce}; }
 
-struct Values {
-    double risk = 0, validation = 0;
+    // Calls a function with each shard of this process and its rows [first, last).
+    template <class Of> void each_shard(Of of) const {
+        for (i64 shard = 0, first = 0; shard < boost.own; first = boost.ends[shard++]) of(shard, first, boost.ends[shard]);
+    }
+
+    void inner(const double *outputs, ShardSums &sums) const {
+        each_shard([&](i64 shard, i64 first, i64 last) {
+            double sum = 0;
+            for (i64 i = first * k; i < last * k; i++) sum += D()[i] * outputs[i];
+            sums.at(INNER, shard) = sum;
+        });
+    }
 };
 
 // Gradients and Hessians at the present predictions, times sample weights; the risk and the loss on rows held out.
-template <class Loss> Values evaluate(const Member &own, const Loss &loss) {
-    const Boost &boost = own.boost;
-    const double *weight = boost.weight + own.m * own.n, *held_out = boost.held_out + own.m * own.rows;
-    const i64 k = own.k;
-    std::vector<double> memory(LOSS_ROWS * (3 * k + 1));
-    double *score = memory.data(), *D = score + LOSS_ROWS * k, *H = D + LOSS_ROWS * k, *cost = H + LOSS_ROWS * k;
-    Values found;
-    double level = 0;
-    for (i64 first = 0; first < own.rows; first += LOSS_ROWS) {
-        const i64 count = std::min(LOSS_ROWS, own.rows - first);
-        const double *pred = own.pred() + first * k;
-        for (i64 i = 0; i < count; i++)
-            for (i64 j = 0; j < k; j++) score[i * k + j] = boost.offset[j] + pred[i * k + j];
-        loss(score, boost.y + first * k, count, cost, D, H);
-        for (i64 i = 0; i < count; i++) {
-            const i64 row = first + i;
-            if (held_out[row] > 0) found.validation += held_out[row] * cost[i];
-            if (row >= own.n) continue;
-            if (weight[row] > 0) found.risk += weight[row] * cost[i];
-            for (i64 j = 0; j < k; j++) {
-                const double gradient = weight[row] * D[i * k + j];
-                own.D()[row * k + j] = gradient;
-                own.H()[row * k + j] = weight[row] * H[i * k + j];
-                level += gradient * pred[i * k + j];
+template <class Loss> class Evaluation {
+  public:
+    Evaluation(const Member &own, const Loss &loss)
+        : own_(own), loss_(loss), memory_(static_cast<size_t>(LOSS_ROWS * (3 * own.k + 1))) {}
+
+    // The loss on rows held out, which are not divided among processes.
+    double operator()(ShardSums &sums) {
+        own_.each_shard([&](i64 shard, i64 first, i64 last) {
+            const Part found = rows(first, last);
+            sums.at(RISK, shard) = found.risk, sums.at(LEVEL, shard) = found.level;
+        });
+        rows(own_.n, own_.rows);
+        return validation_;
+    }
+
+  private:
+    struct Part {
+        double risk = 0, level = 0;
+    };
+
+    Part rows(i64 begin, i64 end) {
+        const Boost &boost = own_.boost;
+        const double *weight = boost.weight + own_.m * own_.n, *held_out = boost.held_out + own_.m * own_.rows;
+        const i64 k = own_.k;
+        double *score = memory_.data(), *D = score + LOSS_ROWS * k, *H = D + LOSS_ROWS * k, *cost = H + LOSS_ROWS * k;
+        Part found;
+        for (i64 first = begin; first < end; first += LOSS_ROWS) {
+            const i64 count = std::min(LOSS_ROWS, end - first);
+            const double *pred = own_.pred() + first * k;
+            for (i64 i = 0; i < count; i++)
+                for (i64 j = 0; j < k; j++) score[i * k + j] = boost.offset[j] + pred[i * k + j];
+            loss_(score, boost.y + first * k, count, cost, D, H);
+            for (i64 i = 0; i < count; i++) {
+                const i64 row = first + i;
+                if (held_out[row] > 0) validation_ += held_out[row] * cost[i];
+                if (row >= own_.n) continue;
+                if (weight[row] > 0) found.risk += weight[row] * cost[i];
+                for (i64 j = 0; j < k; j++) {
+                    const double gradient = weight[row] * D[i * k + j];
+                    own_.D()[row * k + j] = gradient;
+                    own_.H()[row * k + j] = weight[row] * H[i * k + j];
+                    found.level += gradient * pred[i * k + j];
+                }
             }
         }
+        return found;
     }
-    boost.level[own.m] = level;
-    return found;
-}
 
-Values evaluate(const Member &own) {
+    const Member &own_;
+    const Loss loss_;
+    std::vector<double> memory_;
+    double validation_ = 0;
+};
+
+double evaluate(const Member &own, ShardSums &sums) {
     switch (own.boost.loss) {
-    case SQUARED: return evaluate(own, Squared{own.k});
-    case LOGISTIC: return evaluate(own, Logistic{});
-    default: return evaluate(own, CrossEntropy{own.k});
+    case SQUARED: return Evaluation<Squared>(own, Squared{own.k})(sums);
+    case LOGISTIC: return Evaluation<Logistic>(own, Logistic{})(sums);
+    default: return Evaluation<CrossEntropy>(own, CrossEntropy{own.k})(sums);
     }
 }
 
@@ -111,13 +178,17 @@ void run_round(const Boost &boost, i64 m, i64 t, void *scratch) {
     *trees.next = 0;
     gce_grow_trees(&trees, scratch);
     gce_scale_trees(&trees, boost.bound, 1, &length, outputs, 0);
-    boost.gap[at] = std::max(boost.level[m] - std::min(own.inner(outputs), 0.0), 0.0);
+    ShardSums sums = own.sums();
+    own.inner(outputs, sums);
     boost.limit[at] = boost.zero[m];
     boost.size[at] = std::min(boost.learning_rate * length, boost.zero[m]);
     own.add(outputs, boost.size[at]);
     boost.zero[m] = std::max(boost.zero[m] - boost.size[at], 0.0);
-    const Values found = evaluate(own);
-    boost.risk[at] = found.risk, boost.validation[at] = found.validation;
+    boost.validation[at] = evaluate(own, sums);
+    // once for all sums of a round: processes wait for each other
+    sums.join();
+    boost.gap[at] = std::max(boost.level[m] - std::min(sums.total(INNER), 0.0), 0.0);
+    boost.risk[at] = sums.total(RISK), boost.level[m] = sums.total(LEVEL);
 }
 
 // The member with the fewest rounds among those that no thread is at; -1 where there is none left.
@@ -152,7 +223,13 @@ void drop_rows(const Round &trees, const double *bound, double *outputs) {
 // Gradients and Hessians at the predictions that the first round starts from.
 GCE_EXPORT int gce_boost_begin(const Boost *boost) {
     return guarded([&] {
-        for (i64 m = 0; m < boost->members; m++) evaluate(Member(*boost, m));
+        for (i64 m = 0; m < boost->members; m++) {
+            const Member own(*boost, m);
+            ShardSums sums = own.sums();
+            evaluate(own, sums);
+            sums.join();
+            boost->level[m] = sums.total(LEVEL);
+        }
         return GCE_OK;
     });
 }

@@ -66,7 +66,10 @@ Training training(const Round &round, i64 tree, const Drawn &drawn) {
         std::memcpy(largest, &largest_D, sizeof(double)), std::memcpy(largest + 1, &largest_H, sizeof(double));
         round.reduce(largest, 2, LARGEST);
         std::memcpy(&largest_D, largest, sizeof(double)), std::memcpy(&largest_H, largest + 1, sizeof(double));
+        // rows that are not trained on are the same everywhere
+        all_rows = round.n_train;
         round.reduce(&all_rows, 1, ADDED);
+        all_rows += round.n_rows - round.n_train;
     }
     return {{round.codes, round.n_rows},
             drawn.rows,

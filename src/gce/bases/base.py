@@ -364,6 +364,17 @@ class Basis(BaseEstimator, SeesRows):
         """
         return None
 
+    def replay(self, X: Inputs, rounds: Sequence[tuple[Atoms, Tensor]]) -> Tensor | None:
+        """Predictions after rounds of boosting, ``(M, N, k)``, of rows that atoms cannot see; None where they can.
+
+        Parameters
+        ----------
+        X : Tensor or SparseRows of shape (N, d)
+        rounds : sequence of tuples
+            The atoms of each round, and the step that was taken, ``(M, 1)``.
+        """
+        return None
+
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
         """Find one atom per member that makes the objective small.
 

@@ -6,6 +6,7 @@ has the shard, so that the sum has the same bits however the shards are divided.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gce._utils import parallel
 from gce.distributed.world import World
 
 
@@ -55,26 +57,56 @@ class Division:
         """Where each shard of this process ends among its rows, ``(last - first,)``."""
         return np.cumsum(self.counts[self.first : self.last])
 
-    def sum_rows(self, values: Tensor) -> Tensor:
+    @property
+    def own_rows(self) -> int:
+        """Training rows of this process."""
+        return int(self.counts[self.first : self.last].sum())
+
+    def sum_rows(self, values: Tensor, outputs: int = 1) -> Tensor:
         """The sum over the training rows of all processes.
 
         Parameters
         ----------
-        values : Tensor of shape (..., n)
+        values : Tensor of shape (..., n * outputs)
             Of the rows of this process.
+        outputs : int, default=1
+            How many values a row has.
 
         Returns
         -------
         Tensor of shape (...)
         """
         parts = np.zeros((len(self.counts), *values.shape[:-1]))
-        for shard, own in enumerate(values.double().split(self.counts[self.first : self.last].tolist(), -1)):
-            parts[self.first + shard] = own.sum(-1).numpy()
+        # on several threads torch rounds by how many there are
+        with parallel.torch_threads(1):
+            sizes = (outputs * self.counts[self.first : self.last]).tolist()
+            for shard, own in enumerate(values.double().split(sizes, -1)):
+                parts[self.first + shard] = own.contiguous().sum(-1).numpy()
         self.join(parts)
         total = parts[0].copy()
         for part in parts[1:]:
             total += part
         return torch.from_numpy(np.asarray(total)).to(values.dtype)
+
+    def by_shard(self, compute: Callable[[slice], Tensor]) -> Tensor:
+        """Compute something of each row of this process, for the rows of one shard at a time.
+
+        Vector instructions round otherwise than what is done with the numbers that are left over at the end of a
+        tensor, or of the part of a thread. So a row would depend on where it is among the rows of its process.
+
+        Parameters
+        ----------
+        compute : callable
+            From a slice of the rows to a tensor of shape (M, rows, ...).
+
+        Returns
+        -------
+        Tensor of shape (M, n, ...)
+        """
+        ends = self.ends.tolist()
+        with parallel.torch_threads(1):
+            parts = [compute(slice(*rows)) for rows in zip([0, *ends], ends, strict=False)]
+            return torch.cat(parts, 1) if parts else compute(slice(0, 0))
 
     def join(self, parts: NDArray[np.float64]) -> None:
         """Fill in the numbers of shards that other processes have, in place.

@@ -158,13 +158,19 @@ class ActiveSet:
         """Append a slot of an earlier run."""
         self._append(slot)
 
-    def resume(self, weights: Tensor, counters: list[tuple[int, float]], t: int) -> None:
-        """Continue an earlier run: weights ``(M, T, J)``, each member's (calls, last gap), and the round."""
+    def resume(
+        self, weights: Tensor, counters: list[tuple[int, float]], t: int, replay: Callable[[], Tensor | None]
+    ) -> None:
+        """Continue an earlier run: weights ``(M, T, J)``, each member's (calls, last gap), and the round.
+
+        ``replay`` returns predictions ``(M, N, k)`` where the atoms cannot be evaluated on these rows.
+        """
         calls, last_gap = zip(*counters, strict=True)
         self.calls = torch.tensor(calls, device=self.X.device)
         self.last_gap = torch.tensor(last_gap, dtype=torch.float64, device=self.X.device)
         self.weights, self.t = weights, t
-        self.pred, self._stored_pred = self.combine(weights) if self._stored_pred is None else self._stored_pred, None
+        known = replay() if self._stored_pred is None else self._stored_pred
+        self.pred, self._stored_pred = self.combine(weights) if known is None else known, None
 
     @property
     def state(self) -> ActiveSetState:

@@ -214,6 +214,8 @@ class Boosting(Algorithm):
         held_out: HeldOut | None = None,
     ) -> Iterator[Step]:
         if not (basis.fits_quadratics and risk.smooth):
+            if risk.division is not None:
+                raise ValueError(f"rows that are divided need a smooth loss, got {risk.loss}")
             yield from super().iterate(risk, active, basis, line_search, bound, streams, context)
             return
         check_parameters(self)
@@ -241,8 +243,8 @@ class Boosting(Algorithm):
             proposal = basis.minimize(objective, active.X, rng=rng, context=context)
             assert proposal.outputs is not None
             assert proposal.step_length is not None
-            inner = (gradient * proposal.outputs[:, : active.train_rows]).sum((1, 2))
-            gap = ((gradient * active.train_pred).sum((1, 2)) - inner.clamp(max=0)).clamp(min=0)
+            inner = here.sum_rows(gradient * proposal.outputs[:, : active.train_rows])
+            gap = (here.sum_rows(gradient * active.train_pred) - inner.clamp(max=0)).clamp(min=0)
             max_step = active.weights[:, 0].clone()
             size = torch.minimum(self.learning_rate * proposal.step_length[:, None], max_step)
             # two operations: fused, they would round otherwise than those of other devices
@@ -263,7 +265,7 @@ class Boosting(Algorithm):
             state = BoostingState(
                 here,
                 held_out.y,
-                held_out.weight[members],
+                held_out.weight if len(members) == len(held_out.weight) else held_out.weight[members],
                 bound,
                 active.pred,
                 active.weights[:, 0, 0],

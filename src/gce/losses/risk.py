@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from gce.losses import Loss
+
+if TYPE_CHECKING:
+    from gce.distributed.division import Division
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class Risk:
         Constant scores.
     count : Tensor of shape (M,), optional
         Effective number of rows of each member; by default its rows of positive weight.
+    division : Division, optional
+        The rows are those of some processes, and these are one's own. Default: they are all there are.
 
     Examples
     --------
@@ -49,11 +55,15 @@ class Risk:
     weight: Tensor
     offset: Tensor
     count: Tensor | None = None
+    division: Division | None = None
 
     @property
     def unit(self) -> Tensor:
         """Weight of one row for each member, ``(M,)``."""
-        return 1 / ((self.weight > 0).sum(1).double() if self.count is None else self.count)
+        if self.count is not None:
+            return 1 / self.count
+        used = self.weight > 0
+        return 1 / (used.sum(1).double() if self.division is None else self.division.sum_rows(used.double()))
 
     def value(self, pred: Tensor) -> Tensor:
         """Risk of each member's scores ``(M, n, k)``, shape ``(M,)``.
@@ -67,9 +77,31 @@ class Risk:
         -------
         Tensor of shape (M,)
         """
+        if self.division is None:
+            return self._costs(pred).sum(-1)
+        return self.division.sum_rows(self.division.by_shard(lambda own: self.rows(own)._costs(pred[:, own])))
+
+    def _costs(self, pred: Tensor) -> Tensor:
+        """What each row adds to the risk, ``(M, n)``."""
         # a row of weight 0 may have any score, even one whose loss overflows: 0 * inf is not 0
         cost = self.loss.value(self.offset + pred, self.y)
-        return torch.where(self.weight > 0, self.weight * cost, 0.0).sum(-1)
+        return torch.where(self.weight > 0, self.weight * cost, 0.0)
+
+    def sum_rows(self, values: Tensor) -> Tensor:
+        """The sum of values ``(M, n, k)`` over outputs and rows, of all processes, shape ``(M,)``.
+
+        Parameters
+        ----------
+        values : Tensor of shape (M, n, k)
+            Of each member.
+
+        Returns
+        -------
+        Tensor of shape (M,)
+        """
+        if self.division is None:
+            return values.sum((1, 2))
+        return self.division.sum_rows(values.flatten(1), values.shape[2])
 
     def gradient(self, pred: Tensor) -> Tensor:
         """Functional gradient ``D`` at scores ``(M, n, k)``, of the same shape: 0 on rows without weight.
@@ -83,6 +115,8 @@ class Risk:
         -------
         Tensor of shape (M, n, k)
         """
+        if self.division is not None:
+            return self.division.by_shard(lambda own: self.rows(own).gradient(pred[:, own]))
         return self.weight[..., None] * self.loss.gradient(self.offset + pred, self.y)
 
     def curvature(self, pred: Tensor) -> Tensor:
@@ -97,6 +131,8 @@ class Risk:
         -------
         Tensor of shape (M, n, k)
         """
+        if self.division is not None:
+            return self.division.by_shard(lambda own: self.rows(own).curvature(pred[:, own]))
         weight = self.weight[..., None]
         if not self.smooth:
             return weight.expand_as(pred)
@@ -144,10 +180,10 @@ class Risk:
         Risk
         """
         count = None if self.count is None else self.count[members]
-        return Risk(self.loss, self.y, self.weight[members], self.offset, count)
+        return Risk(self.loss, self.y, self.weight[members], self.offset, count, self.division)
 
     def rows(self, index: Tensor | slice) -> Risk:
-        """The part of the sum over some rows (its weights no longer sum to 1).
+        """The part of the sum over some of one's own rows (its weights no longer sum to 1).
 
         Parameters
         ----------
@@ -162,7 +198,7 @@ class Risk:
 
     def copy(self) -> Risk:
         """A copy that shares no memory."""
-        return Risk(self.loss, self.y.clone(), self.weight.clone(), self.offset.clone(), self.count)
+        return Risk(self.loss, self.y.clone(), self.weight.clone(), self.offset.clone(), self.count, self.division)
 
     def load(self, other: Risk) -> None:
         """Copy the targets, weights and offset of another risk of the same shapes into this one's memory."""

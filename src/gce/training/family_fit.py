@@ -273,7 +273,9 @@ class FamilyFit:
             paths = weight_paths(self.rounds, self.members)
             weights = torch.stack([padded(paths[m][-1], len(active.slots)) for m in members])
             counters = [(self._calls[m], self._last_gap[m]) for m in members]
-            active.resume(weights.to(X.device), counters, self.n_rounds)
+            # the first slot is the zero function's
+            taken = [(slot.atoms, weights[:, s]) for s, slot in enumerate(active.slots) if s > 0]
+            active.resume(weights.to(X.device), counters, self.n_rounds, lambda: basis.replay(X, taken))
         return active
 
     def _round(

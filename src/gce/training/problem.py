@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from gce._utils import parallel
+from gce.bases.trees.stored import StoredRows
 from gce.losses import Loss
 from gce.losses.risk import Risk
 from gce.preprocessing.mixed import Rows
+
+if TYPE_CHECKING:
+    from gce.distributed.division import Division
 
 #: From predictions ``(M, N, k)`` and the numbers of the members to one value per member; lower is better.
 Metric = Callable[[Tensor, list[int]], Tensor]
@@ -24,7 +30,7 @@ class Problem:
     Parameters
     ----------
     loss : Loss
-    X : Tensor, SparseRows or MixedRows of shape (N, d)
+    X : Tensor, SparseRows, MixedRows or StoredRows of shape (N, d)
         Rows that any member trains on come first.
     y : Tensor of shape (N, k)
     train, held_out : Tensor of shape (M, N)
@@ -32,6 +38,9 @@ class Problem:
     offset, bound : Tensor of shape (k,)
     count : Tensor of shape (M,), optional
         How many rows the training weights of each member represent. Default: as many as have weight.
+    division : Division, optional
+        The shards of the training rows, where these are divided among processes: rows, targets and weights are those of
+        this process, and weights sum to 1 over all of them. Rows held out are the same in every process.
     """
 
     loss: Loss
@@ -42,10 +51,18 @@ class Problem:
     offset: Tensor
     bound: Tensor
     count: Tensor | None = None
+    division: Division | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.X, StoredRows) and self.X.division is not self.division:
+            raise ValueError("the problem and its stored rows must have the same division")
 
     @cached_property
     def train_rows(self) -> int:
-        """How many rows any member trains on."""
+        """How many rows any member trains on, of this process."""
+        if self.division is not None:
+            # some may have no weight
+            return self.division.own_rows
         return int(self.train.any(0).sum())
 
     @property
@@ -57,7 +74,7 @@ class Problem:
     def risk(self) -> Risk:
         """The empirical risk of every member on its training rows."""
         n = self.train_rows
-        return Risk(self.loss, self.y[:n], self.train[:, :n], self.offset, self.count)
+        return Risk(self.loss, self.y[:n], self.train[:, :n], self.offset, self.count, self.division)
 
     @cached_property
     def _held_out_pairs(self) -> dict[tuple[int, ...], tuple[Tensor, Tensor]]:
@@ -77,5 +94,7 @@ class Problem:
             return Risk(self.loss, self.y, weight, self.offset).value(pred)
         # most rows are held out by one member only: the other members need no loss there
         member, row = self._held_out_by(tuple(members))
-        cost = weight[member, row] * self.loss.value(self.offset + pred[member, row], self.y[row])
+        # the same in every process, however many threads it has
+        with parallel.torch_threads(None if self.division is None else 1):
+            cost = weight[member, row] * self.loss.value(self.offset + pred[member, row], self.y[row])
         return torch.bincount(member, cost, len(members))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,14 +14,19 @@ from torch import Tensor
 
 from gce._utils.memory import format_gib
 from gce._utils.params import Rules, check_parameters, count, within
-from gce.bases.base import Basis
+from gce.bases.base import Atoms, Basis
 from gce.bases.context import FitContext
 from gce.bases.trees import Bins
 from gce.bases.trees.binning import CODES, Array, binned_on_device
 from gce.bases.trees.bundles import Bundles, bundle_codes, empty_codes, learn_sparse, unbundled
+from gce.bases.trees.stored import StoredRows
 from gce.preprocessing.mixed import MixedRows, Rows, telling_blocks
 from gce.preprocessing.row_hashes import hash_rows
 from gce.preprocessing.sparse import Inputs, SparseRows
+
+if TYPE_CHECKING:
+    from gce.bases.trees.shards import Shards
+    from gce.distributed.division import Division
 
 #: Bytes that the bin numbers of sparse rows may take.
 BINNED_BYTES = 1 << 30
@@ -35,7 +40,7 @@ class BinnedRows:
 
     Parameters
     ----------
-    X : Tensor, SparseRows or MixedRows of shape (N, d)
+    X : Tensor, SparseRows, MixedRows or StoredRows of shape (N, d)
     bins : Bins
     stored : Tensor of shape (ceil(s / 4), N, 4), uint8
         The codes of stored columns, one byte each, in blocks of four: that of row ``i`` in column ``c`` is
@@ -45,7 +50,7 @@ class BinnedRows:
         Which columns share a stored one. Default: codes are bins, column by column.
     """
 
-    X: Rows
+    X: Rows | StoredRows
     bins: Bins
     stored: Tensor
     bundles: Bundles | None = None
@@ -70,8 +75,11 @@ class BinnedRows:
         return self.tensor.cpu().numpy()
 
     @classmethod
-    def of(cls, X: Rows, max_bins: int) -> BinnedRows:
+    def of(cls, X: Rows | StoredRows, max_bins: int) -> BinnedRows:
         """Bin rows ``(N, d)``; sparse rows are binned without a dense copy of them all."""
+        if isinstance(X, StoredRows):
+            bins, codes = X.codes(max_bins)
+            return cls(X, bins, torch.from_numpy(codes))
         if isinstance(X, MixedRows):
             some, (n, d) = X.columns, X.columns.shape
             bins, codes = Bins.learn(_dense_blocks(some), n, d, max_bins, X.categorical)
@@ -99,13 +107,29 @@ class BinnedRows:
 
     def by_column(self, given: NDArray[Any] | None) -> NDArray[Any] | None:
         """What is given for each input of networks, ``(inputs, ...)``, for each column that is binned, ``(d, ...)``."""
-        if given is None or not isinstance(self.X, MixedRows):
-            return given
-        return self.X.by_column(given)
+        table = self.X.table if isinstance(self.X, StoredRows) else self.X
+        return table.by_column(given) if given is not None and isinstance(table, MixedRows) else given
+
+    @property
+    def division(self) -> Division | None:
+        """The logical shards of the training rows, where they are divided."""
+        return self.X.division if isinstance(self.X, StoredRows) else None
+
+    @cached_property
+    def shards(self) -> Shards | None:
+        """The same as growers see it."""
+        # few fits are divided
+        from gce.bases.trees.shards import Shards
+
+        return None if self.division is None else Shards.of(self.division)
 
     @cached_property
     def names(self) -> NDArray[np.uint64]:
         """A hash of what each row holds, ``(N,)``."""
+        if isinstance(self.X, StoredRows):
+            if self.X.names is None:
+                raise ValueError("subsample < 1 needs hashes of the rows, and these were stored without: give names")
+            return self.X.names
         # scaling rounds with the sums of weights, and the last digits are not the row's own
         return np.concatenate([hash_rows(np.round(some * 2.0**20)) for some in telling_blocks(self.X)])
 
@@ -148,6 +172,9 @@ class BinnedBasis(Basis):
 
     def prepare(self, X: Inputs, context: FitContext) -> None:
         self.binned(X, context)
+
+    def replay(self, X: Inputs, rounds: Sequence[tuple[Atoms, Tensor]]) -> Tensor | None:
+        return X.replay(rounds, self.max_bins) if isinstance(X, StoredRows) else None
 
     def binned(self, X: Inputs, context: FitContext) -> BinnedRows:
         """The rows of a fit, binned; bases with the same ``max_bins`` share them."""

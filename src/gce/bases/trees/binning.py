@@ -146,6 +146,51 @@ class Bins:
         rule = np.where(parts_categories, IN_SET, np.where(missing_left > 0, MISSING_LEFT, MISSING_RIGHT))
         return feature, threshold, left, value, rule.astype(np.uint8), sets.view(np.int64)
 
+    def as_cuts(
+        self,
+        feature: NDArray[np.int32],
+        threshold: Array,
+        left: NDArray[np.int32],
+        value: Array,
+        rule: NDArray[np.uint8] | None = None,
+        sets: NDArray[np.int64] | None = None,
+    ) -> Grown:
+        """Trees of :class:`gce.bases.trees.TreeArrays` as they were grown, the inverse of :meth:`as_splits`.
+
+        Parameters
+        ----------
+        feature, threshold, left, value : arrays of shape (nodes,), value (nodes, v)
+        rule : array of shape (nodes,), optional
+        sets : array of shape (S, 4), optional
+            Where columns have kinds.
+
+        Returns
+        -------
+        tuple of arrays
+            Feature, cut, left and value; where columns have kinds, also whether missing values go left, and a set
+            ``(nodes, 4)`` of bins that go left for every node.
+
+        Raises
+        ------
+        ValueError
+            The trees were grown by other bins.
+        """
+        ordered = left > 0 if rule is None else (left > 0) & (rule != IN_SET)
+        cut = np.zeros(len(feature), np.int32)
+        for column in np.unique(feature[ordered]).tolist():
+            own = ordered & (feature == column)
+            cut[own] = np.searchsorted(self.edges[column], threshold[own])
+        known = (cut < self.widths[feature] - 1) | ~ordered
+        if (rule is None) != (self.kinds is None) or not known.all():
+            raise ValueError("these trees were not grown by the bins of these rows")
+        if (self.thresholds(feature, cut, ordered) != np.where(ordered, threshold, 0.0)).any():
+            raise ValueError("these trees were not grown by the bins of these rows")
+        if rule is None or sets is None:
+            return feature, cut, left, value
+        every, in_set = np.zeros((len(feature), 4), np.uint64), (left > 0) & (rule == IN_SET)
+        every[in_set] = sets.view(np.uint64)[threshold[in_set].astype(np.intp)]
+        return feature, cut, left, value, (rule == MISSING_LEFT).astype(np.uint8), every
+
     @cached_property
     def _flat(self) -> Array:
         beyond = [np.full(some, ALL_NUMBERS) for some in self._missing]

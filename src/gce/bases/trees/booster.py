@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -43,7 +43,7 @@ _STATE = ("pred", "D", "H", "outputs", "zero", "level")
 _RESULTS = ("size", "limit", "gap", "risk", "validation")
 
 
-class _Boost(ctypes.Structure):
+class Boost(ctypes.Structure):
     """``Boost`` of native/boost.cpp."""
 
     _fields_ = [
@@ -52,13 +52,27 @@ class _Boost(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in _INPUTS),
         ("learning_rate", ctypes.c_double),
         ("keys", ctypes.c_void_p),
-        *((name, ctypes.c_void_p) for name in (*_STATE, *_RESULTS, "done", "taken")),
+        *((name, ctypes.c_void_p) for name in (*_STATE, *_RESULTS, "done", "taken", "ends")),
+        *((name, ctypes.c_int64) for name in ("own", "first", "shards")),
     ]
 
 
 def knows_loss(loss: Loss) -> bool:
     """Whether the kernels compute a loss."""
     return type(loss) in LOSSES
+
+
+class BlockMemory:
+    """Arrays that one block of rounds after another uses, each for a moment: fresh ones would take longer."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, NDArray[Any]] = {}
+
+    def take(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+        """The array of a name; what it holds is left over from the block before."""
+        if name not in self._kept or self._kept[name].shape != shape:
+            self._kept[name] = np.empty(shape, dtype)
+        return self._kept[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +91,12 @@ class BoostedMember:
     settings: TreeSettings
     columns: NDArray[np.intp] | None = None
 
-    def trees(self, gradient: Array, hessian: Array, unit: float, rounds: int) -> TreeRound:
-        """The arrays of its trees, grown from gradients and Hessians ``(1, n, k)``."""
+    def trees(self, gradient: Array, hessian: Array, unit: float, rounds: int, leaf: NDArray[np.int32]) -> TreeRound:
+        """The arrays of its trees, grown from gradients and Hessians ``(1, n, k)``; leaves of rows ``(1, T, N)``."""
         settings, any_key = self.settings, np.zeros(1, np.uint64)
         data = tree_data(self.binned, settings, gradient, hessian, np.array([unit]))
         drawn = sampling(self.binned, settings, any_key)
-        return TreeRound(data, settings.shape, drawn, settings.constraints, rounds)
+        return TreeRound(data, settings.shape, drawn, settings.constraints, rounds, self.binned.shards, leaf)
 
     def grown(self, trees: TreeRound, t: int) -> TreeArrays:
         """Its trees of round ``t``, which look at all columns."""
@@ -108,11 +122,15 @@ class TreeBooster:
     scratch: Scratch
     bound: Tensor
     atoms: Callable[[TreeArrays], Atoms]
+    memory: BlockMemory = field(default_factory=BlockMemory)
 
     def at_once(self, members: Sequence[int]) -> int:
         """How many rounds of some members are run in one call."""
-        any_member = self.member(members[0])
-        nodes = len(members) * len(self.bound) * any_member.settings.shape.most_nodes(len(any_member.binned.X))
+        own = self.member(members[0])
+        shards = own.binned.shards
+        # the same for all processes
+        rows = len(own.binned.X) if shards is None else shards.rows
+        nodes = len(members) * len(self.bound) * own.settings.shape.most_nodes(rows)
         return max(1, min(_MOST_ROUNDS, _MOST_NODES // nodes))
 
     def run(self, state: BoostingState, keys: NDArray[np.uint64]) -> BoostedRounds:
@@ -127,7 +145,9 @@ class _Block:
 
     def __init__(self, booster: TreeBooster, state: BoostingState, keys: NDArray[np.uint64]) -> None:
         (members, rows, k), n, count = state.pred.shape, state.risk.weight.shape[1], len(keys)
-        self.count, self._booster, self._before = count, booster, state.pred
+        self.count, self._booster, self._before, memory = count, booster, state.pred, booster.memory
+        self._members = [booster.member(number) for number in state.members]
+        division = self._members[0].binned.division
         inputs: dict[str, Tensor] = {
             "y": state.y,
             "weight": state.risk.weight,
@@ -140,30 +160,34 @@ class _Block:
             "pred": _float64(state.pred.clone()),
             "zero": _float64(state.zero.clone()),
             "level": np.empty(members),
-            "D": np.empty((members, n, k)),
-            "H": np.empty((members, n, k)),
-            "outputs": np.empty((members, rows, k)),
+            "D": memory.take("D", (members, n, k)),
+            "H": memory.take("H", (members, n, k)),
+            "outputs": memory.take("outputs", (members, rows, k)),
+            "ends": np.array([n] if division is None else division.ends, np.int64),
             "keys": np.ascontiguousarray(keys, np.uint64),
             "done": np.zeros(members, np.int64),
             "taken": np.zeros(members, np.int64),
             **{name: np.empty((count, members)) for name in _RESULTS},
         }
         D, H = self._arrays["D"], self._arrays["H"]
-        units, self._members = state.risk.unit.tolist(), [booster.member(number) for number in state.members]
+        leaf = memory.take("leaf", (members, self._members[0].settings.shape.trees(k), rows), np.int32)
         self._trees = [
-            own.trees(D[m : m + 1], H[m : m + 1], unit, count)
-            for m, (own, unit) in enumerate(zip(self._members, units, strict=True))
+            own.trees(D[m : m + 1], H[m : m + 1], unit, count, leaf[m : m + 1])
+            for m, (own, unit) in enumerate(zip(self._members, state.risk.unit.tolist(), strict=True))
         ]
         for own in self._trees:
             # members are divided among threads first
             own.struct.threads = max(1, parallel.threads() // members)
         self._rounds = (Round * members)(*(own.struct for own in self._trees))
-        self._struct = _Boost(
+        self._struct = Boost(
             rounds=ctypes.cast(self._rounds, _ROUND),
             members=members,
             count=count,
             loss=LOSSES.index(type(state.risk.loss)),
             learning_rate=state.learning_rate,
+            own=len(self._arrays["ends"]),
+            first=0 if division is None else division.first,
+            shards=1 if division is None else len(division.counts),
             **{name: given.ctypes.data for name, given in self._arrays.items()},
         )
         self.size, self.limit, self.gap, self.risk, self.validation = (
@@ -173,16 +197,23 @@ class _Block:
     def run(self, scratch: Scratch) -> None:
         """Run the rounds."""
         struct, size = ctypes.byref(self._struct), max(own.scratch_size for own in self._trees)
-        _kernels().begin(struct)
+        boost_kernels().begin(struct)
+        self._check()
 
         def work() -> None:
             memory = scratch.take(size)
-            _kernels().boost(struct, memory.ctypes.data)
+            boost_kernels().boost(struct, memory.ctypes.data)
             scratch.give_back(memory)
 
-        threads = min(parallel.threads(), len(self._trees))
+        # shards are told of by one thread, in the same order everywhere
+        threads = min(parallel.threads(), len(self._trees)) if self._members[0].binned.shards is None else 1
         with parallel.workers(threads) as run:
             run([work] * threads)
+        self._check()
+
+    def _check(self) -> None:
+        for own in self._trees:
+            own.check()
 
     def atoms(self, t: int) -> Atoms:
         """The atoms of round ``t``, counted from 0."""
@@ -199,7 +230,7 @@ class _Block:
         if t == self.count - 1:
             return torch.from_numpy(self._arrays["pred"])
         found = self._before.clone()
-        _kernels().replay(ctypes.byref(self._struct), t + 1, _float64(found))
+        boost_kernels().replay(ctypes.byref(self._struct), t + 1, _float64(found))
         return found
 
 
@@ -208,16 +239,19 @@ def _float64(given: Tensor) -> Array:
 
 
 @dataclass(frozen=True)
-class _Kernels:
+class BoostKernels:
+    """The functions of native/boost.cpp."""
+
     begin: Callable[..., int]
     boost: Callable[..., int]
     replay: Callable[..., None]
 
 
 @cache
-def _kernels() -> _Kernels:
-    struct = ctypes.POINTER(_Boost)
-    return _Kernels(
+def boost_kernels() -> BoostKernels:
+    """Load them."""
+    struct = ctypes.POINTER(Boost)
+    return BoostKernels(
         kernel("boost_begin", struct),
         kernel("boost", struct, ctypes.c_void_p),
         kernel("boost_replay", struct, INT, array(np.float64), result=ctypes.c_void_p),

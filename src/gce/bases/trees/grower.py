@@ -22,32 +22,11 @@ from gce._utils import parallel
 from gce._utils.native import INT, array, kernel
 from gce.bases.trees.binning import Grown, Kinds
 from gce.bases.trees.bundles import Bundles
+from gce.bases.trees.shards import Reduce, Shards
 from gce.bases.trees.tree_data import CATEGORIES, Constraints, Sampling, Shape, TreeData
 
 #: Gradients of rows times columns below which a second thread costs more than it brings.
 _WORTH_A_THREAD = 1 << 16
-
-#: Combines int64 numbers of all shards in place: address, count, and 0 for their sums or 1 for the largest of each.
-Reduce = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64, ctypes.c_int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Shards:
-    """Rows that are divided among processes: each grows the trees of all rows, from its own rows and everyone's sums.
-
-    Integers are added up, so that trees do not depend on how rows are divided. All processes must have the same bins,
-    settings and random numbers.
-
-    Parameters
-    ----------
-    reduce : Reduce
-        Called in the same order by all of them, by one thread each.
-    rows : int
-        Training rows of all shards.
-    """
-
-    reduce: Any
-    rows: int
 
 
 class Scratch:
@@ -106,6 +85,8 @@ class TreeRound:
         How many rounds there is memory for, ``R``.
     shards : Shards, optional
         Default: there is one shard.
+    leaf : array of shape (M, T, N), optional
+        Memory for the leaves of rows. Default: its own.
 
     Attributes
     ----------
@@ -125,6 +106,7 @@ class TreeRound:
         constraints: Constraints,
         rounds: int = 1,
         shards: Shards | None = None,
+        leaf: NDArray[np.int32] | None = None,
     ) -> None:
         (members, n, k), rows, d = data.gradient.shape, data.codes.shape[1], len(data.widths)
         all_rows = n if shards is None else shards.rows
@@ -132,12 +114,13 @@ class TreeRound:
         self._most = most = shape.most_nodes(all_rows)
         self._feature, self._cut, self._left = (np.empty((rounds, members, trees, most), np.int32) for _ in range(3))
         self._value = np.empty((rounds, members, trees, most, k // trees))
-        self.sizes, self.leaf = np.zeros((rounds, members, trees), np.int64), np.empty((members, trees, rows), np.int32)
+        self.sizes = np.zeros((rounds, members, trees), np.int64)
+        self.leaf = np.empty((members, trees, rows), np.int32) if leaf is None else leaf
         worth = 1 + data.gradient.size * d // _WORTH_A_THREAD
         self._threads = min(parallel.threads(), members * trees, worth) if shards is None else 1
         arrays = self._arrays(sampling, constraints)
         # the structure holds addresses only
-        self._kept = arrays, sampling, constraints, shards
+        self._kept, self._shards = (arrays, sampling, constraints), shards
         self.struct = Round(
             n_rows=rows,
             n_columns=d,
@@ -204,6 +187,11 @@ class TreeRound:
             "missing_left": (self._missing_left, np.uint8),
             "sets": (self._sets, np.uint64),
         }
+
+    def check(self) -> None:
+        """Raise what went wrong among the processes while a kernel ran."""
+        if self._shards is not None:
+            self._shards.check()
 
     @property
     def scratch_size(self) -> int:
@@ -284,6 +272,7 @@ class GrownTrees(TreeRound):
 
         with parallel.workers(self._threads) as run:
             run([work] * self._threads)
+        self.check()
 
     def scale(self, bound: NDArray[np.float64], free: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Turn leaf values into units of the bound; an atom is one member's trees.

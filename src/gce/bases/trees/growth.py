@@ -127,6 +127,7 @@ class ProcessorGrower:
             sampling(binned, settings, asked.keys),
             settings.constraints,
             self.scratch,
+            binned.shards,
         )
         outputs, length = grown.scale(asked.bound.cpu().numpy(), model.free)
         trees = tree_arrays(binned, grown.nodes(), grown.size, device)
