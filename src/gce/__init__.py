@@ -6,7 +6,7 @@ from gce._utils.lazy import lazy_names
 from gce._utils.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from gce import bases, datasets, frank_wolfe, inspection, losses, theory, training
+    from gce import bases, datasets, distributed, frank_wolfe, inspection, losses, theory, training
     from gce.estimators import (
         ConvexStackingClassifier,
         ConvexStackingRegressor,
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         load,
     )
     from gce.io import ModelFileError
+    from gce.preprocessing.shards import Shards
 
 __all__ = [
     "ConvexStackingClassifier",
@@ -34,8 +35,10 @@ __all__ = [
     "NGCERegressor",
     "NNClassifier",
     "NNRegressor",
+    "Shards",
     "bases",
     "datasets",
+    "distributed",
     "frank_wolfe",
     "inspection",
     "load",
@@ -44,12 +47,14 @@ __all__ = [
     "training",
 ]
 
-_PACKAGES = ("bases", "datasets", "frank_wolfe", "inspection", "losses", "theory", "training")
+_PACKAGES = ("bases", "datasets", "distributed", "frank_wolfe", "inspection", "losses", "theory", "training")
 
 # a script that only predicts loads no report, and one that only asks for the version next to nothing
 __getattr__ = lazy_names(
     __name__,
-    dict.fromkeys(__all__, "estimators") | {"ModelFileError": "io"} | {name: name for name in _PACKAGES},
+    dict.fromkeys(__all__, "estimators")
+    | {"ModelFileError": "io", "Shards": "preprocessing.shards"}
+    | {name: name for name in _PACKAGES},
 )
 
 
