@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import gce
 from gce.distributed import process_group
@@ -23,7 +24,7 @@ def main(path):
         model = kind(random_state=0, n_jobs=1, **settings["parameters"])
         model.fit(shards, checkpoint=settings.get("checkpoint"))
         model.save(Path(settings["out"]) / f"model-{world.rank}.safetensors", resumable=True)
-    rows = np.load(settings["rows"])
+    rows = pd.read_parquet(settings["rows"])
     np.save(Path(settings["out"]) / f"scores-{world.rank}.npy", model.raw_predict(rows).numpy())
 
 

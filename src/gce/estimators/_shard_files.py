@@ -106,7 +106,7 @@ class CodeFiles:
             given.offset,
             given.bound,
             torch.tensor([count], dtype=torch.float64),
-            self.division,
+            division=self.division,
         )
 
     def _codes(self, most: int, bins: Bins, rows: int) -> NDArray[np.uint8]:

@@ -333,8 +333,8 @@ def _scorer(
 def _refuse_shards(model: Any, X: Any) -> None:
     if isinstance(X, Shards):
         raise TypeError(
-            f"{type(model).__name__} takes rows in memory here, not Shards: fit them with GCERegressor or GCEClassifier,"
-            " predict them with predict_shards"
+            f"{type(model).__name__} takes rows in memory here, not Shards: fit them with GCERegressor, "
+            "GCEClassifier, and predict them with predict_shards"
         )
 
 

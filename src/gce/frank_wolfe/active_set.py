@@ -161,9 +161,8 @@ class ActiveSet:
     def resume(
         self, weights: Tensor, counters: list[tuple[int, float]], t: int, replay: Callable[[], Tensor | None]
     ) -> None:
-        """Continue an earlier run: weights ``(M, T, J)``, each member's (calls, last gap), and the round.
-
-        ``replay`` returns predictions ``(M, N, k)`` where the atoms cannot be evaluated on these rows.
+        """Continue an earlier run: weights ``(M, T, J)``, each member's (calls, last gap), the round, and a function
+        that returns predictions ``(M, N, k)`` where the atoms cannot be evaluated on these rows.
         """
         calls, last_gap = zip(*counters, strict=True)
         self.calls = torch.tensor(calls, device=self.X.device)
@@ -175,8 +174,7 @@ class ActiveSet:
     @property
     def state(self) -> ActiveSetState:
         """What another active set needs to continue, beside atoms and weights."""
-        pred = self.pred if self._cache is None else None
-        return replace(self.state_without_predictions, pred=pred)
+        return replace(self.state_without_predictions, pred=self.pred if self._cache is None else None)
 
     @property
     def state_without_predictions(self) -> ActiveSetState:

@@ -119,6 +119,10 @@ class Tree(BinnedBasis):
             learning_rate=self.learning_rate,
         )
 
+    @property
+    def grows_on_codes(self) -> bool:
+        return self.outputs_per_tree == "one"
+
     #: Columns in which trees are increasing (1), decreasing (-1) or anything (0); None: all are anything.
     _signs: NDArray[np.int64] | None = None
 
