@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ class _ProcessGroup(World):
             sent = torch.frombuffer(bytearray(own), dtype=torch.uint8) if rank == self.rank and size else None
             part = torch.empty(size, dtype=torch.uint8) if sent is None else sent
             if size:
-                self._answered(lambda part=part, rank=rank: self._dist.broadcast(part, rank))
+                self._answered(partial(self._dist.broadcast, part, rank))
             every.append(part.numpy().tobytes())
         return every
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gce._utils.optional import import_optional
 from gce.distributed import World
 from gce.preprocessing.sample_weights import check_sample_weight
 from gce.preprocessing.shards import OpenShards, assign, logical_shards
@@ -136,15 +137,14 @@ def take_rows(block: Block, rows: NDArray[np.intp]) -> Block:
 
 def join_blocks(blocks: list[Block]) -> Block:
     """All rows of several blocks, one after another."""
-    import pyarrow as pa
-
-    group = None if blocks[0].group is None else np.concatenate([block.group for block in blocks])  # type: ignore[misc]
+    pa = import_optional("pyarrow", "arrow")
+    groups = [block.group for block in blocks if block.group is not None]
     return Block(
         np.concatenate([block.number for block in blocks]),
         pa.concat_tables([block.features for block in blocks]),
         np.concatenate([block.y for block in blocks]),
         np.concatenate([block.weight for block in blocks]),
-        group,
+        np.concatenate(groups) if groups else None,
     )
 
 
@@ -162,24 +162,23 @@ def _reordered(block: Block, order: NDArray[np.intp]) -> Block:
 
 def write_block(block: Block) -> bytes:
     """A block as an Arrow stream."""
-    import pyarrow as pa
-
+    pa = import_optional("pyarrow", "arrow")
+    ipc = import_optional("pyarrow.ipc", "arrow")
     y = block.y.reshape(len(block.y), -1)
     columns = [*block.features.columns, *(pa.array(y[:, j]) for j in range(y.shape[1]))]
     columns += [pa.array(block.number), pa.array(block.weight)]
     columns += [] if block.group is None else [pa.array(block.group)]
     table = pa.table(columns, names=[str(j) for j in range(len(columns))])
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
+    with ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
 
 
 def read_block(written: bytes, opened: OpenShards, classes: bool) -> Block:
     """The block of an Arrow stream."""
-    import pyarrow as pa
-
-    table, d, k = pa.ipc.open_stream(written).read_all(), len(opened.columns), len(opened.targets)
+    ipc = import_optional("pyarrow.ipc", "arrow")
+    table, d, k = ipc.open_stream(written).read_all(), len(opened.columns), len(opened.targets)
     features = table.select(list(range(d))).rename_columns(list(opened.columns))
     targets = [_values(table.column(j), classes) for j in range(d, d + k)]
     number, weight, *group = (table.column(j).to_numpy() for j in range(d + k, table.num_columns))

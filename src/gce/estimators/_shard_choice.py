@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gce._utils.optional import import_optional
 from gce._utils.params import short_repr
 from gce._utils.splitmix import splitmix64
 from gce.distributed import World
@@ -220,8 +221,7 @@ class _Scan:
 
 
 def _missing(column: Any) -> NDArray[np.bool_]:
-    import pyarrow as pa
-
+    pa = import_optional("pyarrow", "arrow")
     if column.null_count == 0 and not pa.types.is_floating(column.type):
         return np.zeros(len(column), bool)
     return np.asarray(column.is_null(nan_is_null=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import torch
@@ -101,8 +102,11 @@ class CodeFiles:
         )
         return Problem(
             given.loss,
-            stored,
-            *(torch.from_numpy(array) for array in (y, weight, held_out)),
+            # of which a fit needs what rows have
+            cast(Rows, stored),
+            torch.from_numpy(y),
+            torch.from_numpy(weight),
+            torch.from_numpy(held_out),
             given.offset,
             given.bound,
             torch.tensor([count], dtype=torch.float64),
@@ -134,6 +138,7 @@ class CodeFiles:
         table.check_range(X)
         if table.statistics is None or chosen is None:
             return table.rows(X, _CPU)
+        assert isinstance(X, np.ndarray)
         # rows that were chosen are the only ones whose targets are in the statistics
         return table.rows(X, _CPU, np.where(np.isnan(chosen), table.statistics.transform(X), chosen))
 
@@ -159,7 +164,7 @@ class CodeFiles:
         if target.classes is None:
             return 1.0
         labels = target.encode(self.chosen.y)
-        total = np.bincount(class_codes(labels), self.chosen.weight, minlength=len(target.classes))
+        total = np.bincount(class_codes(labels), self.chosen.weight, minlength=len(target.classes)).astype(np.float64)
         return target.row_factors(target.encode(target.classes), total)
 
     def _factors(self, y: Array) -> Array | float:

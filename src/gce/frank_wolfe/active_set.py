@@ -161,13 +161,13 @@ class ActiveSet:
     def resume(
         self, weights: Tensor, counters: list[tuple[int, float]], t: int, replay: Callable[[], Tensor | None]
     ) -> None:
-        """Continue an earlier run: weights ``(M, T, J)``, each member's (calls, last gap), the round, and a function
-        that returns predictions ``(M, N, k)`` where the atoms cannot be evaluated on these rows.
+        """Continue an earlier run: weights ``(M, T, J)``, each member's (calls, last gap), and the round.
+
+        ``replay`` returns predictions ``(M, N, k)`` where atoms cannot be evaluated on these rows.
         """
         calls, last_gap = zip(*counters, strict=True)
-        self.calls = torch.tensor(calls, device=self.X.device)
+        self.calls, self.weights, self.t = torch.tensor(calls, device=self.X.device), weights, t
         self.last_gap = torch.tensor(last_gap, dtype=torch.float64, device=self.X.device)
-        self.weights, self.t = weights, t
         known = replay() if self._stored_pred is None else self._stored_pred
         self.pred, self._stored_pred = self.combine(weights) if known is None else known, None
 
