@@ -169,11 +169,13 @@ template <bool MIXED> class BestFirst {
                 continue;
             tree.feature[i] = tree.cut[i] = 0;
             node.sum = given_.fine_sum(rows_.order + node.first, node.last - node.first);
-            given_.reduce(&node.sum, 1);
-            total += node.sum;
             for (i64 r = node.first; r < node.last; r++)
                 tree.leaf[rows_.order[r]] = static_cast<i32>(i);
         }
+        given_.reduce_leaves(nodes_, count, [&tree](i64 i) { return tree.left[i] == 0; });
+        for (i64 i = 0; i < count; i++)
+            if (!tree.left[i])
+                total += nodes_[i].sum;
         const double l2 = given_.limits(total).l2;
         for (i64 i = 0; i < count; i++)
             if (!tree.left[i])

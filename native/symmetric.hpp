@@ -208,11 +208,12 @@ template <bool MIXED> class Symmetric {
             Node &node = nodes_[end];
             tree.feature[before + end] = tree.cut[before + end] = tree.left[before + end] = 0;
             node.sum = given_.fine_sum(rows_.order + node.first, node.last - node.first);
-            given_.reduce(&node.sum, 1);
-            total += node.sum;
             for (i64 i = node.first; i < node.last; i++)
                 tree.leaf[rows_.order[i]] = static_cast<i32>(before + end);
         }
+        given_.reduce_leaves(nodes_, count, [](i64) { return true; });
+        for (i64 end = 0; end < count; end++)
+            total += nodes_[end].sum;
         const Limits limits = given_.limits(total);
         double farthest = 0;
         for (i64 end = 0; end < count; end++) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <type_traits>
+#include <vector>
 
 #include "arena.hpp"
 #include "bundles.hpp"
@@ -86,6 +87,20 @@ struct Training {
     void reduce(Sum *sums, i64 count) const {
         if (reduce_sums)
             reduce_sums(reinterpret_cast<i64 *>(sums), 2 * count, ADDED);
+    }
+
+    // The sums of all leaves among some nodes, in one message.
+    template <class Node, class IsLeaf> void reduce_leaves(Node *nodes, i64 count, IsLeaf is_leaf) const {
+        if (!reduce_sums)
+            return;
+        std::vector<Sum> sums;
+        for (i64 i = 0; i < count; i++)
+            if (is_leaf(i))
+                sums.push_back(nodes[i].sum);
+        reduce(sums.data(), static_cast<i64>(sums.size()));
+        for (i64 i = 0, at = 0; i < count; i++)
+            if (is_leaf(i))
+                nodes[i].sum = sums[static_cast<size_t>(at++)];
     }
 
     // Rows in their order with their integers; the sum of all.
