@@ -15,7 +15,7 @@ from gce.bases.trees import Bins, replay
 from gce.bases.trees.stored import StoredRows
 from gce.distributed import Division, World
 from gce.frank_wolfe import Boosting
-from gce.losses import CrossEntropy, Logistic, PseudoHuber, Squared
+from gce.losses import CrossEntropy, Logistic, PseudoHuber, Quantile, Squared
 from gce.losses.line_search import Exact
 from gce.preprocessing.encoder import Encoder
 from gce.preprocessing.mixed import MixedRows
@@ -301,3 +301,23 @@ def test_other_bins_are_refused():
         replace(problem, division=None)
     with pytest.raises(ValueError, match="subsample < 1 needs hashes"):
         fitted(replace(problem, X=replace(problem.X, names=None)), BASES[1])
+
+
+def test_codes_may_be_mapped_from_a_file(tmp_path):
+    problem = Rows([60, 50], "squared").of_process(0, 2, World())
+    bins, codes = problem.X.binned[16]
+    codes.tofile(tmp_path / "codes")
+
+    def mapped(mode):
+        own = np.memmap(tmp_path / "codes", np.uint8, mode, shape=codes.shape)
+        return replace(problem, X=replace(problem.X, binned={16: (bins, own)}))
+
+    assert_equal_fits(fitted(mapped("c"), BASES[0]), fitted(problem, BASES[0]))
+    with pytest.raises(ValueError, match="mapped with mode='c'"):
+        fitted(mapped("r"), BASES[0])
+
+
+def test_a_loss_with_kinks_is_refused():
+    problem = Rows([60, 50], "squared").of_process(0, 2, World())
+    with pytest.raises(ValueError, match="need a smooth loss"):
+        fitted(replace(problem, loss=Quantile()), BASES[0])
