@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -349,3 +350,9 @@ def test_files_that_change_after_they_were_opened(tmp_path):
     (tmp_path / "a.parquet").unlink()
     with pytest.raises(ValueError, match=r"a\.parquet can no longer be read"):
         opened.read(0)
+
+
+def test_without_pyarrow_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pyarrow is not installed: pip install .*\[arrow\]"):
+        Shards("data/*.parquet", target="y").open()

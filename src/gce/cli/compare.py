@@ -27,7 +27,7 @@ _TEST_FRACTION = 0.2
 
 
 def compare(
-    train: options.Train,
+    train: options.TrainTable,
     target: options.Target,
     test: options.Test = None,
     out: Annotated[

@@ -16,9 +16,13 @@ from gce.cli import figures, options, settings
 from gce.cli.failures import INTERRUPTED
 from gce.cli.interrupting import Interruption
 from gce.cli.rendering import counted, grid, json_of, show, size, warn
-from gce.cli.rows import Columns, Rows, load
-from gce.cli.tasks import Task, new_model, resolve_task, values
+from gce.cli.rows import Columns, Rows
+from gce.cli.shards import open_training, processes, refuse
+from gce.cli.tasks import Task, new_model, values
+from gce.cli.training import Training, read_training
 from gce.cli.writing import prepare_output
+from gce.distributed.world import World
+from gce.preprocessing.shard_files import is_pattern
 
 
 def fit(
@@ -41,6 +45,7 @@ def fit(
     cv: options.Folds = None,
     device: options.Device = "cpu",
     set_: options.Settings = None,
+    timeout: options.Timeout = 600,
     json: options.Json = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
@@ -48,55 +53,79 @@ def fit(
     """Fit a model to a table, print its metrics and write its files.
 
     Metrics are computed on --test, or else on the rows held out for early stopping. Ctrl-C stops the fit after the
-    current round, keeps the best model so far and writes the files, with exit code 130; a second Ctrl-C aborts.
+    current round, keeps the best model so far and writes the files, with exit code 130; a second Ctrl-C aborts. A
+    pattern such as 'data/*.parquet', or a folder, is fitted without reading all rows into memory, by one process or by
+    those of torchrun.
     """
     for path in filter(None, (out, report)):
         prepare_output(path)
     columns = Columns(target, weights, groups, tuple(drop or ()))
-    rows, test_rows = load(train, test, columns, missing or (), drop_missing_target, categorical or (), dates or ())
-    task, reason = resolve_task(task, rows.y)
-    model = new_model(task, categorical)
-    if cv is not None:
-        model.set_params(cv=None if cv == 1 else cv)
-    model.set_params(random_state=seed, device=device, time_limit=time_limit, verbose=False if quiet else "auto")
-    given = settings.apply(model, set_ or ())
-    if report is not None and test_rows is None:
-        warn("the report is computed on the training rows and is optimistic: use --test FILE for other rows")
-    verbose = not (json or quiet)
-    if verbose:
-        show(_heading(rows, target, task, reason))
-    start = time.perf_counter()
-    interrupted = _fit(model, rows, task, checkpoint)
-    seconds = time.perf_counter() - start
-    result = {
-        "command": "fit",
-        "gce": __version__,
-        "train": {"file": rows.file, "rows": len(rows), "columns": rows.X.width},
-        "target": target,
-        "task": str(task),
-        "reason": reason,
-        "settings": given,
-        **_fit_summary(model, seconds, interrupted),
-        "metrics": _metrics(model, task, test_rows),
-        "files": _write(model, out, report, test_rows or rows, task),
-    }
-    if json:
-        sys.stdout.write(json_of(result))
-    elif verbose:
-        show(*_summary(result, task))
+    given = missing or (), drop_missing_target, categorical or (), dates or ()
+    with processes(train, timeout) as world:
+        training = _training(train, test, columns, task, given, report, world)
+        model = new_model(training.task, categorical)
+        if cv is not None:
+            model.set_params(cv=None if cv == 1 else cv)
+        silent = quiet or world.rank > 0
+        model.set_params(random_state=seed, device=device, time_limit=time_limit, verbose=False if silent else "auto")
+        chosen = settings.apply(model, set_ or ())
+        if not (json or silent):
+            show(_heading(training, target))
+        start = time.perf_counter()
+        interrupted = _fit(model, training, checkpoint)
+        seconds = time.perf_counter() - start
+        if world.rank == 0:
+            about = {"target": target, "settings": chosen, **_fit_summary(model, seconds, interrupted)}
+            result = _result(model, training, about, out, report)
+            if json:
+                sys.stdout.write(json_of(result))
+            elif not quiet:
+                show(*_summary(result, training.task))
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def _fit(model: Any, rows: Rows, task: Task, checkpoint: Path | None) -> bool:
+def _training(
+    train: str, test: str | None, columns: Columns, task: Task, given: Any, report: Path | None, world: World
+) -> Training:
+    """The training rows, in memory or in files."""
+    missing, drop_missing_target, categorical, dates = given
+    without_rows = report is not None and test is None
+    if not is_pattern(train):
+        training = read_training(train, test, columns, task, missing, drop_missing_target, categorical, dates)
+        if without_rows:
+            warn("the report is computed on the training rows and is optimistic: use --test FILE for other rows")
+        return training
+    options = {"--report": without_rows, "--missing": missing, "--dates": dates}
+    refuse(train, {**options, "--drop-missing-target": drop_missing_target})
+    return open_training(train, test, columns, task, categorical, world)
+
+
+def _fit(model: Any, training: Training, checkpoint: Path | None) -> bool:
     """Fit a model; return whether Ctrl-C stopped it."""
-    extras = {"groups": rows.groups, "checkpoint": checkpoint}
+    extras = training.extras if checkpoint is None else {**training.extras, "checkpoint": checkpoint}
     with Interruption() as interruption:
         model.set_params(callbacks=[interruption])
-        model.fit(rows.X, values(rows.y, task), rows.weight, **{k: v for k, v in extras.items() if v is not None})
+        model.fit(*training.arguments, **extras)
     # callbacks are not part of the saved model
     model.set_params(callbacks=None)
     return interruption.requested
+
+
+def _result(
+    model: Any, training: Training, about: dict[str, Any], out: Path | None, report: Path | None
+) -> dict[str, Any]:
+    """What was fitted, how well it predicts, and the files, which are written here."""
+    return {
+        "command": "fit",
+        "gce": __version__,
+        "train": {"file": training.file, "rows": training.rows, "columns": training.columns},
+        "task": str(training.task),
+        "reason": training.reason,
+        **about,
+        "metrics": _metrics(model, training.task, training.test),
+        "files": _write(model, out, report, training.shown, training.task),
+    }
 
 
 def _fit_summary(model: Any, seconds: float, interrupted: bool) -> dict[str, Any]:
@@ -120,18 +149,18 @@ def _metrics(model: Any, task: Task, test_rows: Rows | None) -> dict[str, Any]:
     return {"file": test_rows.file, "rows": len(test_rows), **found, "note": note}
 
 
-def _write(model: Any, out: Path | None, report: Path | None, shown: Rows, task: Task) -> dict[str, str]:
+def _write(model: Any, out: Path | None, report: Path | None, shown: Rows | None, task: Task) -> dict[str, str]:
     """Write the requested files, the model first."""
     if out is not None:
         model.save(out)
-    if report is not None:
+    if report is not None and shown is not None:
         model.report(report, shown.X, values(shown.y, task), shown.weight)
     return {name: str(path) for name, path in {"model": out, "report": report}.items() if path is not None}
 
 
-def _heading(rows: Rows, target: str, task: Task, reason: str) -> str:
-    about = f"{counted(len(rows), 'row')}, {counted(rows.X.width, 'column')}, target {target!r}"
-    return escape(f"{rows.file}: {about}") + f"\n[bold]{task}[/bold]: {escape(reason)}"
+def _heading(training: Training, target: str) -> str:
+    about = f"{counted(training.rows, 'row')}, {counted(training.columns, 'column')}, target {target!r}"
+    return escape(f"{training.file}: {about}") + f"\n[bold]{training.task}[/bold]: {escape(training.reason)}"
 
 
 def _summary(result: dict[str, Any], task: Task) -> list[RenderableType]:

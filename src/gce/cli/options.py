@@ -23,7 +23,21 @@ def _output(*names: str, **more: Any) -> Any:
 
 
 Train = Annotated[
+    str,
+    typer.Argument(
+        metavar="TRAIN",
+        help="CSV (also .gz, .zst), Parquet or Arrow file; - for standard input; a folder or 'data/*.parquet'.",
+    ),
+]
+TrainTable = Annotated[
     str, typer.Argument(metavar="TRAIN", help="CSV (also .gz, .zst), Parquet or Arrow file; - for standard input.")
+]
+RowsFiles = Annotated[
+    str,
+    typer.Argument(
+        metavar="ROWS",
+        help="A table with the columns of the fit; - for standard input; a folder or 'data/*.parquet'.",
+    ),
 ]
 RowsFile = Annotated[
     str, typer.Argument(metavar="ROWS", help="A table with the columns of the fit; - for standard input.")
@@ -70,6 +84,12 @@ Settings = Annotated[
     list[str] | None,
     _fitting(
         "--set", metavar="NAME=VALUE", help="Any parameter of the estimator, such as max_atoms=50 (can be repeated)."
+    ),
+]
+Timeout = Annotated[
+    float,
+    _fitting(
+        "--timeout", metavar="SECONDS", min=1, help="With torchrun: after this time without an answer, processes end."
     ),
 ]
 

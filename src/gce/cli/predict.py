@@ -14,16 +14,21 @@ from gce.cli import options
 from gce.cli.failures import DataError
 from gce.cli.models import given_to, load_model, names_of, read_like
 from gce.cli.rows import select_columns
+from gce.cli.shards import predict_files, refuse
 from gce.cli.writing import check_table_file, write_table
+from gce.preprocessing.shard_files import is_pattern
 
 _STDOUT = Path("-")
 
 
 def predict(
     model: options.ModelFile,
-    rows: options.RowsFile,
+    rows: options.RowsFiles,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help=".csv, .parquet or .arrow; - for standard output.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help=".csv, .parquet or .arrow; - for standard output; else a folder."
+        ),
     ] = _STDOUT,
     proba: Annotated[bool, typer.Option("--proba", metavar="", help="Add class probabilities.")] = False,
     interval: Annotated[
@@ -32,12 +37,19 @@ def predict(
     ] = None,
     missing: options.Missing = None,
     device: options.Device = "cpu",
+    timeout: options.Timeout = 600,
     debug: options.Debug = False,
 ) -> None:
     """Predict the rows of a table, as CSV on standard output or to a file.
 
     The first column is `prediction`; --proba adds `probability_CLASS`, --interval adds `lower` and `upper`.
+    Several files (a folder, or a pattern such as 'data/*.parquet') are predicted into files of the folder --out,
+    without reading all rows into memory, with --proba as columns `proba_CLASS` alone. The same command again goes on.
     """
+    if is_pattern(rows):
+        refuse(rows, {"--missing": missing, "--interval": interval is not None})
+        predict_files(model, rows, out, proba, device, timeout)
+        return
     check_table_file(out)
     if interval is not None and not 0 < interval < 1:
         raise typer.BadParameter(f"coverage must be between 0 and 1, got {interval:g}", param_hint="--interval")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import IO, Any, ClassVar, Self
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -39,6 +39,9 @@ from gce.preprocessing.sparse import Matrix
 from gce.training.result import FitResult
 from gce.training.scores import encode_rows, raw_scores
 from gce.training.sklearn_callbacks import CALLBACK_SUPPORT
+
+if TYPE_CHECKING:
+    from gce.preprocessing.shards import Shards
 
 Array = NDArray[np.float64]
 
@@ -169,6 +172,41 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
     def encode_rows(self, X: Any) -> Rows:
         """Rows ``(n, d')`` as atoms see them: columns scaled, categories and missing values as indicators or codes."""
         return encode_rows(self.result_, self.code_rows(X))
+
+    def predict_shards(
+        self, shards: Shards, folder: str | Path, *, method: Literal["predict", "predict_proba"] = "predict"
+    ) -> list[Path]:
+        """Predict rows in files, and write the predictions to files of a folder.
+
+        Each row group or batch has one Parquet file, ``part-000000.parquet`` and so on, with its rows in order. Where
+        files of an earlier call are there, which was killed or ended with an error, it is gone on with. Where a process
+        group stands (:func:`gce.distributed.process_group`), each process predicts some of the row groups, and the
+        folder must be the same for all.
+
+        Parameters
+        ----------
+        shards : Shards
+            Rows with the columns of the fit, in any order; others are ignored.
+        folder : str or Path
+            Created if it does not exist. That of another model, method or other rows is refused.
+        method : {"predict", "predict_proba"}, default="predict"
+            The columns of the files are ``prediction``, or ``prediction_0``, ``prediction_1`` for several targets; for
+            probabilities ``proba_`` and the class.
+
+        Returns
+        -------
+        list of Path
+            The files of all row groups, in order.
+
+        Raises
+        ------
+        ValueError
+            The folder holds other predictions, or the rows lack a column of the fit.
+        """
+        # needs pyarrow, as nothing else here does
+        from gce.estimators._shard_predictions import predict_shards
+
+        return predict_shards(self, shards, Path(folder), method)
 
     def _with(self, result: FitResult) -> Self:
         """The same estimator with another result."""

@@ -108,7 +108,7 @@ def serialize(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, T
     # copies: safetensors does not accept tensors that share memory
     ready = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
     body = {"format": FORMAT, "version": VERSION, **meta}
-    text = _canonical({**body, "sha256": _checksum(body, ready)})
+    text = _canonical({**body, "sha256": checksum(body, ready)})
     data = save(ready, {_KEY: text})
     length = int.from_bytes(data[:8], "little")
     if length > HEADER_BYTES or _values(data[8 : 8 + length]) > JSON_VALUES:
@@ -221,8 +221,7 @@ def _contents(path: Path, data: bytes, header: dict[str, Any]) -> tuple[Meta, Te
         raise_file_error(path, f"contains a tensor that cannot be read ({first_line(error)})", error)
     if any(max(tensor.shape, default=1) > len(data) for tensor in tensors.values()):
         raise_file_error(path, "contains a tensor that is larger than the file")
-    checksum = meta.pop("sha256", None)
-    if checksum != _checksum(meta, tensors):
+    if meta.pop("sha256", None) != checksum(meta, tensors):
         raise_file_error(path, "was modified or damaged: its checksum does not match its contents")
     return meta, tensors
 
@@ -342,7 +341,19 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _checksum(meta: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+def checksum(meta: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """The SHA-256 of metadata and of contiguous tensors on the CPU.
+
+    Parameters
+    ----------
+    meta : dict
+        JSON values without NaN and infinity.
+    tensors : dict of Tensor
+
+    Returns
+    -------
+    str
+    """
     sha = hashlib.sha256(_canonical(meta).encode())
     for name in sorted(tensors):
         tensor = tensors[name]

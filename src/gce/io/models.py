@@ -105,6 +105,31 @@ def save(model: Any, path: str | Path, kinds: Kinds, resumable: bool = False) ->
     container.write_bytes(Path(path), data)
 
 
+def digest(model: Any) -> str | None:
+    """A hash of all that the predictions of a fitted model depend on, the same after :func:`gce.load`.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Returns
+    -------
+    str or None
+        None where an atom, the loss or another part of the model is not gce's own.
+    """
+    result = model.result_
+    if first_unstorable([*result.ensemble.parts, *result.external]) is not None:
+        return None
+    parts = Parts({"estimator": type(model).__name__})
+    try:
+        parts.add("fitted", attributes.store_all(_fitted(model, result)))
+    except (ValueError, TypeError):
+        return None
+    parts.add("ensemble", families.store_ensemble(result.ensemble))
+    ready = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in parts.tensors.items()}
+    return container.checksum(parts.meta, ready)
+
+
 def _atoms(family: Any) -> list[Any]:
     return [record.atoms for record in family.rounds if record.atoms is not None]
 
