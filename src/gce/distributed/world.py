@@ -139,8 +139,8 @@ class _ProcessGroup(World):
 
     def _combine(self, numbers: NDArray[np.int64], how: np.ufunc, name: Any) -> None:
         own = torch.from_numpy(numbers)
-        # every process with every other, halves of a cube after halves: gloo's own takes several times as long for the
-        # few bytes of a histogram (benchmarks/results/scaling.md), and far fewer bytes where there are many processes
+        # pairs along the edges of a cube: gloo's own sum takes several times as long for the few bytes of a histogram,
+        # but sends fewer of them where there are many processes
         if self.size in _CUBES:
             if len(self._other) < len(numbers):
                 self._other = torch.empty_like(own)
@@ -155,7 +155,8 @@ class _ProcessGroup(World):
         waiting = [self._dist.isend(own, rank), self._dist.irecv(other, rank)]
         _let_others_run()
         for each in waiting:
-            each.wait()
+            if each is not None:
+                each.wait()
         _let_others_run()
 
     def gather(self, own: bytes) -> list[bytes]:
