@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gce.preprocessing.shards import assign, logical_shards
+from gce.preprocessing.open_shards import assign, logical_shards
 
 ROWS = st.lists(st.integers(1, 1000), min_size=1, max_size=60)
 

@@ -19,9 +19,10 @@ from gce.cli.tasks import MAX_CLASSES, ROWS_PER_CLASS, Task
 from gce.cli.training import Training
 from gce.distributed.world import World, process_group
 from gce.preprocessing.dates import are_iso_dates
+from gce.preprocessing.open_shards import OpenShards
 from gce.preprocessing.shard_files import ENDINGS, is_pattern
 from gce.preprocessing.shard_types import kind_of
-from gce.preprocessing.shards import OpenShards, Shards
+from gce.preprocessing.shards import Shards
 
 #: What to do instead of using an option that needs all rows in memory.
 _INSTEAD = {

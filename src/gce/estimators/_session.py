@@ -17,7 +17,6 @@ from gce._utils.parallel import alone, limited, torch_threads
 from gce._utils.params import check_parameters, short_repr
 from gce._utils.random import draw_seed
 from gce._utils.warn import warn_user
-from gce._utils.workspace import workspace
 from gce.distributed import World, find_world
 from gce.estimators._validation import FitInput, validate
 from gce.io.checkpoints import Checkpoint, opened
@@ -107,6 +106,7 @@ class FitSession:
         if not isinstance(self._given.X, Shards):
             return validate(self._model, self._given, seed=self.seed, previous=self.previous, statistics=statistics)
         # most fits need none of it
+        from gce._utils.workspace import workspace
         from gce.estimators._shard_data import read_shards
 
         files = self._stack.enter_context(workspace(self._given.X.folder))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from gce._utils.optional import import_optional
 from gce.distributed import World
+from gce.preprocessing.open_shards import OpenShards, assign, logical_shards
 from gce.preprocessing.sample_weights import check_sample_weight
-from gce.preprocessing.shards import OpenShards, assign, logical_shards
 
 Array = NDArray[np.float64]
 

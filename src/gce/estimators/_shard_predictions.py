@@ -15,8 +15,9 @@ from gce._utils.params import among
 from gce.distributed.world import World, find_world
 from gce.io.container import atomic_replace, remove_partial_files, write_bytes
 from gce.io.models import digest
+from gce.preprocessing.open_shards import OpenShards, assign
 from gce.preprocessing.shard_checks import listed
-from gce.preprocessing.shards import OpenShards, Shards, assign
+from gce.preprocessing.shards import Shards
 
 #: What the parts of a folder are predictions of.
 _ABOUT = "predictions.json"
