@@ -1,160 +1,114 @@
-"""Fits of rows in files: processes, links, memory and ten million rows.
-
-    python benchmarks/scaling.py processes | links | memory | large   [--folder FOLDER]
-
-Figures are added to benchmarks/results/scaling.json, and the page scaling.md is made of what is there. ``links`` needs
-the right to make network namespaces; ``memory`` 20 GB of disk; ``large`` LightGBM.
-"""
+"""How a fit's time grows with rows, columns, classes, atoms and members, at fixed rounds and fixed epochs."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import logging
-import os
-import socket
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
+import time
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import scaling_page
-from harness import logger
-from scaling_data import write_rows
+import data_sets
+import numpy as np
+from harness import CORES, Options, Section, Table, call, left_out
 
-RESULTS = Path(__file__).parent / "results"
-WORKER = Path(__file__).parent / "scaling_worker.py"
-#: Rounds of each measured fit: boosted trees of 63 leaves.
-TREES = {"basis": "tree-63", "max_iter": 30, "n_iter_no_change": None}
-#: Links between two hosts: bits per second, and milliseconds there.
-LINKS = {"10 Gbit/s, 0.1 ms": ("10gbit", "0.1ms"), "1 Gbit/s, 10 ms": ("1gbit", "10ms")}
+import gce
 
-
-def fitted(size: int, settings: dict[str, Any], hosts: tuple[str, ...] | None = None) -> dict[str, Any]:
-    """What process 0 of a fit of some processes reports."""
-    address, port = "127.0.0.1" if hosts is None else "10.77.0.1", free_port()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "settings.json"
-        path.write_text(json.dumps({**settings, "out": str(Path(folder) / "found.json")}))
-        started = []
-        for rank in range(size):
-            inside = [] if hosts is None else ["ip", "netns", "exec", hosts[rank]]
-            about = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": address, "MASTER_PORT": str(port)}
-            about |= {} if hosts is None else {"GLOO_SOCKET_IFNAME": f"gce{rank}"}
-            about |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(settings["threads"]))
-            started.append(subprocess.Popen([*inside, sys.executable, str(WORKER), str(path)], env=os.environ | about))
-        failed = [process.wait() for process in started]
-        if any(failed):
-            raise RuntimeError(f"processes ended with {failed}")
-        return json.loads((Path(folder) / "found.json").read_text())
+BATCH, EPOCHS, HIDDEN = 1000, 10, 10
+#: A point that took longer is not measured again.
+SHORT_SECONDS = 8.0
 
 
-def free_port() -> int:
-    with socket.socket() as some:
-        some.bind(("127.0.0.1", 0))
-        return int(some.getsockname()[1])
+@dataclass(frozen=True)
+class Point:
+    """One fit: training rows, columns, classes, rounds (one atom each) and members."""
+
+    rows: int = 16_000
+    columns: int = 16
+    classes: int = 3
+    atoms: int = 10
+    members: int = 1
 
 
-def processes(folder: Path) -> dict[str, Any]:
-    """One, two and four processes of one thread each on a million rows, and on a quarter of them."""
-    found = {}
-    for rows in (250_000, 1_000_000):
-        files = write_rows(folder, rows, 30)
-        for size in (1, 2, 4):
-            settings = {"files": files, "threads": 1, "parameters": TREES}
-            found[f"{rows} rows, {size} processes"] = fitted(size, settings) | {"rows": rows, "processes": size}
-            logger.info("%d rows, %d processes: %s", rows, size, found[f"{rows} rows, {size} processes"])
-    return {"processes": found}
+SWEEPS: dict[str, list[int]] = {
+    "rows": [1_000, 4_000, 16_000, 64_000, 256_000],
+    "columns": [8, 16, 32, 64, 128],
+    "classes": [3, 4, 8, 16, 32],
+    "atoms": [10, 20, 40, 80, 160],
+    "members": [1, 2, 4, 8],
+}
+QUICK_BASE = Point(rows=2_000, atoms=2)
+QUICK_SWEEPS: dict[str, list[int]] = {
+    "rows": [1_000, 2_000, 4_000],
+    "columns": [8, 16],
+    "classes": [3, 8],
+    "atoms": [2, 4],
+    "members": [1, 2],
+}
 
 
-def links(folder: Path) -> dict[str, Any]:
-    """Two processes on hosts of their own: network namespaces with a link that is made slow."""
-    found = {}
-    files = write_rows(folder, 1_000_000, 30)
-    for name, (rate, delay) in LINKS.items():
-        with Hosts(rate, delay) as hosts:
-            settings = {"files": files, "threads": 1, "parameters": TREES}
-            found[name] = fitted(2, settings, hosts.names) | {"rows": 1_000_000, "processes": 2}
-            logger.info("%s: %s", name, found[name])
-    return {"links": found}
+def scaling_section(options: Options) -> Section:
+    base, sweeps = (QUICK_BASE, QUICK_SWEEPS) if options.quick else (Point(), SWEEPS)
+    answer = call("scaling:measure", sweeps=sweeps, base=asdict(base), device=options.device)
+    rows = [["all", *left_out(answer, 4)]] if "left_out" in answer else []
+    cells = answer.get("sweeps", [answer])
+    for result in answer.get("sweeps", []):
+        axis, values = result["axis"], result["values"]
+        span = f"{values[0]:,} to {values[-1]:,}"
+        seconds = ", ".join(f"{s:.2f}" for s in result["seconds"])
+        rows.append([axis, ", ".join(f"{v:,}" for v in values), seconds])
+        rows[-1] += [f"{result['exponent']:.2f} ({span})", f"{result['last_exponent']:.2f}"]
+    text = (
+        f"Seconds of a whole fit, {CORES} threads, device {options.device}, best of two, when one number grows and the "
+        f"others stay at {base.rows:,} rows, {base.columns} columns, {base.classes} classes, {base.atoms} atoms and "
+        f"{base.members} member. Fixed work: {EPOCHS} epochs an atom, {HIDDEN} hidden units, batches of {BATCH:,} "
+        "rows, no early stopping, synthetic data. One member holds nothing out, several are folds of `cv`. The "
+        "exponent is the least-squares slope of log seconds over log size over the whole range, and between the last "
+        "two points, where fixed costs weigh least."
+    )
+    head = ["sizes", "fit s", "exponent (range)", "last two points"]
+    return Section("Growth", text, [Table("what grows", head, rows)], cells)
 
 
-class Hosts:
-    """Two network namespaces with a link between them."""
-
-    names = ("gce-host-0", "gce-host-1")
-
-    def __init__(self, rate: str, delay: str) -> None:
-        self._rate, self._delay = rate, delay
-
-    def __enter__(self) -> Hosts:
-        self._remove()
-        first, second = self.names
-        for name in self.names:
-            run("ip", "netns", "add", name)
-        run("ip", "link", "add", "gce0", "netns", first, "type", "veth", "peer", "name", "gce1", "netns", second)
-        for rank, name in enumerate(self.names):
-            inside = ("ip", "netns", "exec", name)
-            run(*inside, "ip", "address", "add", f"10.77.0.{rank + 1}/24", "dev", f"gce{rank}")
-            for device in ("lo", f"gce{rank}"):
-                run(*inside, "ip", "link", "set", device, "up")
-            shaped = ("rate", self._rate, "delay", self._delay, "limit", "100000")
-            run(*inside, "tc", "qdisc", "add", "dev", f"gce{rank}", "root", "netem", *shaped)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._remove()
-
-    def _remove(self) -> None:
-        for name in self.names:
-            subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL, check=False)
+def measure(sweeps: dict[str, list[int]], base: dict[str, int], device: str) -> dict[str, Any]:
+    """All sweeps in one process, after a fit that warms it up."""
+    centre = Point(**base)
+    seconds_of_fit(replace(centre, atoms=2), device)
+    return {"sweeps": [_sweep(axis, values, centre, device) for axis, values in sweeps.items()]}
 
 
-def run(*command: str) -> None:
-    subprocess.run(command, check=True)
-
-
-def memory(folder: Path) -> dict[str, Any]:
-    """8 GB of numbers in a process of 2 GB, and a part of them in memory."""
-    parameters = {**TREES, "basis": "auto", "max_iter": 20}
-    large = write_rows(folder, 10_000_000, 100)
-    limited = fitted(1, {"files": large, "threads": 2, "parameters": parameters, "limit": 2_000_000_000})
-    small = write_rows(folder, 500_000, 100)
-    in_memory = fitted(1, {"files": small, "threads": 2, "parameters": parameters, "in_memory": True})
-    return {"memory": {"files": limited | {"rows": 10_000_000}, "in memory": in_memory | {"rows": 500_000}}}
-
-
-def large(folder: Path) -> dict[str, Any]:
-    """Ten million rows of 30 columns: GCE's default from files, and LightGBM's from memory."""
-    files = write_rows(folder, 10_000_000, 30)
-    test = write_rows(folder, 500_000, 30, seed=1)
-    common = {"files": files, "test": test, "threads": 2}
+def _sweep(axis: str, values: list[int], centre: Point, device: str) -> dict[str, Any]:
+    """Seconds at each value of one of the sizes."""
+    took = [_best(replace(centre, **{axis: value}), device) for value in values]
+    slopes = [np.polyfit(np.log(values[at:]), np.log(took[at:]), 1)[0] for at in (0, -2)]
     return {
-        "large": {
-            "GCE": fitted(1, {**common, "parameters": {}}),
-            "LightGBM": fitted(1, {**common, "parameters": {}, "peer": "lightgbm"}),
-        }
+        "axis": axis,
+        "values": values,
+        "seconds": took,
+        "exponent": float(slopes[0]),
+        "last_exponent": float(slopes[1]),
     }
 
 
-PARTS = {"processes": processes, "links": links, "memory": memory, "large": large}
+def _best(point: Point, device: str) -> float:
+    first = seconds_of_fit(point, device)
+    return first if first > SHORT_SECONDS else min(first, seconds_of_fit(point, device))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=list(PARTS), metavar="PART")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "gce-scaling")
-    given = parser.parse_args()
-    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    logger.setLevel(logging.INFO)
-    path = RESULTS / "scaling.json"
-    for part in given.parts:
-        found = PARTS[part](given.folder)
-        known = json.loads(path.read_text()) if path.exists() else {}
-        path.write_text(json.dumps(known | found | {"machine": scaling_page.machine()}, indent=1) + "\n")
-    (RESULTS / "scaling.md").write_text(scaling_page.page(json.loads(path.read_text())))
-
-
-if __name__ == "__main__":
-    main()
+def seconds_of_fit(point: Point, device: str) -> float:
+    X, y = data_sets.synthetic(point.rows, point.columns, point.classes)
+    model = gce.GCEClassifier(
+        basis=gce.bases.Neural(hidden=HIDDEN, max_epochs=EPOCHS, patience=10**9, batch_size=BATCH),
+        cv=None if point.members == 1 else point.members,
+        validation_fraction=None,
+        max_atoms=point.atoms,
+        n_iter_no_change=None,
+        tol=0.0,
+        device=device,
+        verbose=False,
+        random_state=0,
+    )
+    began = time.perf_counter()
+    model.fit(X, y)
+    seconds = time.perf_counter() - began
+    if model.n_iter_ != point.atoms:
+        raise RuntimeError(f"{point} stopped after {model.n_iter_} rounds: the work is not what the table says")
+    return seconds

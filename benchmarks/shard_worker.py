@@ -1,4 +1,4 @@
-"""One process of a fit that benchmarks/scaling.py measures: ``python scaling_worker.py SETTINGS.json``."""
+"""One process of a fit that benchmarks/shard_fits.py measures: ``python shard_worker.py SETTINGS.json``."""
 
 from __future__ import annotations
 

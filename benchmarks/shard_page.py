@@ -1,4 +1,4 @@
-"""The page of benchmarks/scaling.py."""
+"""The page of benchmarks/shard_fits.py."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def table(entries: dict[str, Any]) -> list[str]:
 
 def page(held: dict[str, Any]) -> str:
     """The page of all figures there are."""
-    lines = ["# Rows in files, and several processes", "", f"`python benchmarks/scaling.py`, on {held['machine']}."]
+    lines = ["# Rows in files, and several processes", "", f"`python benchmarks/shard_fits.py`, on {held['machine']}."]
     lines += [
         "Boosted trees of 63 leaves, 30 rounds, tables of made-up numbers; sums are those over processes, per round."
     ]
