@@ -160,6 +160,14 @@ def _reordered(block: Block, order: NDArray[np.intp]) -> Block:
     return Block(block.number[order], block.features.take(order), block.y[order], block.weight[order], group)
 
 
+def exchange_blocks(own: Block, reader: ShardReader) -> list[Block]:
+    """The blocks of all processes."""
+    if reader.world.size == 1:
+        return [own]
+    every = reader.world.gather(write_block(own))
+    return [read_block(one, reader.opened, reader.classes) for one in every]
+
+
 def write_block(block: Block) -> bytes:
     """A block as an Arrow stream."""
     pa = import_optional("pyarrow", "arrow")

@@ -17,12 +17,12 @@ from gce._utils.optional import import_optional
 from gce._utils.params import short_repr
 from gce._utils.splitmix import splitmix64
 from gce.distributed import World
-from gce.estimators._shard_blocks import Block, ShardReader, in_order, join_blocks, read_block, take_rows, write_block
+from gce.estimators._shard_blocks import Block, ShardReader, exchange_blocks, in_order, join_blocks, take_rows
 
 Array = NDArray[np.float64]
 
 #: Rows that are sampled, and rows that are held out, at most; numbers in each, and rows that wide tables have anyway.
-MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 1 << 18, 1 << 24, 1 << 12
+MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 1 << 18, 1 << 23, 1 << 12
 #: Share of the rows that is held out, where that is not too many.
 HELD_OUT = 0.1
 #: Classes that a target may have.
@@ -185,8 +185,8 @@ class _Scan:
             self._training[shard] += self._was_held(number, roles)
         world.add_up(self._training)
         kept = in_order([*self._kept, *(_wanted_of(block, roles.wanted) for block in self._spare)])
-        opened, classes = self._reader.opened, self._reader.classes
-        parts = [read_block(one, opened, classes) for one in world.gather(write_block(kept))]
+        self._kept, self._spare = [], []
+        parts = exchange_blocks(kept, self._reader)
         everyone = join_blocks(parts)
         return Chosen(
             everyone.features,

@@ -69,7 +69,8 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
     chosen = choose_rows(reader, seed, _fraction(model))
     division = _divide(reader, chosen)
     rows, schema, target = read_rows(model, FitInput(chosen.features, chosen.y, chosen.weight, chosen.group), None)
-    held = np.flatnonzero(chosen.held_out)
+    # encoded, they are there twice
+    chosen, held = replace(chosen, features=None), np.flatnonzero(chosen.held_out)
     members = from_splits(rows.X, rows.weight, [(np.flatnonzero(~chosen.held_out), held)])
     check_classes(target, rows.codes, members)
     sources = with_statistics(schema, rows.X, rows.weight) if sees_statistics(model.basis) else {}
