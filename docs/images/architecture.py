@@ -19,6 +19,7 @@ LANES = [
     ("bases", "networks, trees, pools: oracles", 66),
     ("losses", "losses, risk, line search", 50),
     ("preprocessing", "frames, categories, scaling, folds", 50),
+    ("distributed", "processes, logical shards", 44),
     ("_utils", "parameters, threads, random streams", 44),
 ]
 WIDTH, LEFT, TOP = 1120, 268, 46

@@ -26,7 +26,7 @@ class Workspace:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self._made = folder, 0
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """An array of zeros whose memory is a file.
@@ -34,7 +34,7 @@ class Workspace:
         Parameters
         ----------
         name : str
-            The name of the file.
+            What the name of the file ends in.
         shape : tuple of int
             Its shape.
         dtype : dtype
@@ -52,7 +52,9 @@ class Workspace:
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if size == 0:
             return np.zeros(shape, dtype)
-        path = self.folder / name
+        # a file that is mapped must not be written again
+        self._made += 1
+        path = self.folder / f"{self._made}-{name}"
         try:
             with path.open("wb") as file:
                 _allocate(file.fileno(), size)

@@ -99,6 +99,7 @@ class CodeFiles:
             self.division,
             names,
             given.X[:0] if isinstance(given.X, MixedRows) else None,
+            self.files.array,
         )
         return Problem(
             given.loss,

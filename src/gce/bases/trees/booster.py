@@ -24,6 +24,7 @@ from gce.bases.boosted import BoostedRounds, BoostingState
 from gce.bases.trees.binned import BinnedRows
 from gce.bases.trees.grower import Round, Scratch, TreeRound, joined_nodes
 from gce.bases.trees.growth import sampling, tree_arrays, tree_data
+from gce.bases.trees.stored import Allocate
 from gce.bases.trees.tree_arrays import TreeArrays
 from gce.bases.trees.tree_data import TreeSettings
 from gce.losses import CrossEntropy, Logistic, Loss, Squared
@@ -63,15 +64,22 @@ def knows_loss(loss: Loss) -> bool:
 
 
 class BlockMemory:
-    """Arrays that one block of rounds after another uses, each for a moment: fresh ones would take longer."""
+    """Arrays that one block of rounds after another uses, each for a moment: fresh ones would take longer.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    allocate : callable, optional
+        From the name, the shape and the dtype of an array to an array. Default: in memory.
+    """
+
+    def __init__(self, allocate: Allocate | None = None) -> None:
+        self._allocate = allocate or (lambda name, shape, dtype: np.empty(shape, dtype))
         self._kept: dict[str, NDArray[Any]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
         """The array of a name; what it holds is left over from the block before."""
         if name not in self._kept or self._kept[name].shape != shape:
-            self._kept[name] = np.empty(shape, dtype)
+            self._kept[name] = self._allocate(name, shape, dtype)
         return self._kept[name]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,6 +17,9 @@ from gce.preprocessing.mixed import MixedRows
 
 if TYPE_CHECKING:
     from gce.distributed.division import Division
+
+#: From a name, a shape and a dtype to an array.
+Allocate = Callable[[str, tuple[int, ...], Any], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,8 @@ class StoredRows:
         A hash of what each row holds, for trees that are grown from some of the rows.
     table : MixedRows of shape (0, width), optional
         Knows which inputs are made of which columns, where the table has categories or missing values.
+    allocate : callable, optional
+        From a name, a shape and a dtype to an array for numbers of the rows, in a file. Default: they are in memory.
 
     Examples
     --------
@@ -62,6 +67,7 @@ class StoredRows:
     division: Division
     names: NDArray[np.uint64] | None = None
     table: MixedRows | None = None
+    allocate: Allocate | None = None
 
     dtype: ClassVar[torch.dtype] = torch.float64
     device: ClassVar[torch.device] = torch.device("cpu")

@@ -153,7 +153,7 @@ class Tree(BinnedBasis):
         return Proposal(atoms, grown.outputs, grown.length if objective.model.free else None)
 
     def booster(self, loss: Loss, bound: Tensor, X: Inputs, context: FitContext) -> Booster | None:
-        from gce.bases.trees.booster import BoostedMember, TreeBooster, knows_loss
+        from gce.bases.trees.booster import BlockMemory, BoostedMember, TreeBooster, knows_loss
         from gce.bases.trees.grower import Scratch
 
         if X.device.type != "cpu" or not knows_loss(loss):
@@ -167,7 +167,8 @@ class Tree(BinnedBasis):
                 binned, columns = self.binned(X, context), None
             return BoostedMember(binned, self._settings(binned, len(bound)), columns)
 
-        return TreeBooster(member, scratch, bound, lambda trees: TreeAtoms(trees, bound))
+        memory = BlockMemory(X.allocate if isinstance(X, StoredRows) else None)
+        return TreeBooster(member, scratch, bound, lambda trees: TreeAtoms(trees, bound), memory)
 
     def _settings(self, binned: BinnedRows, outputs: int) -> TreeSettings:
         """What trees of binned rows are grown by, for so many outputs."""
