@@ -124,6 +124,7 @@ class TreeBooster:
     bound : Tensor of shape (k,)
     atoms : callable
         From trees, ``k`` or one of each member, to atoms.
+    memory : BlockMemory, optional
     """
 
     member: Callable[[int], BoostedMember]

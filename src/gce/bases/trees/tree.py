@@ -24,6 +24,7 @@ from gce.bases.proposal import Proposal
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis, BinnedRows
+from gce.bases.trees.stored import StoredRows
 from gce.bases.trees.tree_data import Constraints, Shape, TreeSettings
 from gce.losses import Loss
 from gce.preprocessing.mixed import MixedRows, Widths
