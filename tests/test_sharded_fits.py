@@ -19,6 +19,7 @@ import torch
 import gce
 from gce.bases import SymmetricTree, Tree
 from gce.distributed import World
+from gce.estimators import _shard_choice
 from gce.estimators._shard_blocks import ShardReader
 from gce.estimators._shard_choice import choose_rows
 
@@ -108,19 +109,26 @@ def ended(processes):
     return said
 
 
-def test_any_number_of_processes_gives_the_same_model(tmp_path):
-    frame, y = numbers(900)
+@pytest.mark.parametrize(("classes", "most_rows"), [(False, 1 << 18), (True, 150)], ids=["all", "sampled"])
+def test_any_number_of_processes_gives_the_same_model(tmp_path, monkeypatch, classes, most_rows):
+    """Trees, a forest and networks; categories with statistics, dates and missing values."""
+    frame, y = mixed(900)
+    y = np.where(y > 1, "high", "low") if classes else y
     files = written(tmp_path / "data", frame, y)
-    rows, new = tmp_path / "rows.parquet", numbers(200, seed=5)[0]
+    rows, new = tmp_path / "rows.parquet", mixed(200, seed=5)[0]
     new.to_parquet(rows)
     found = []
     for size in (1, 2, 3):
-        out, processes = start(tmp_path, size, f"of-{size}", parameters=FEW, files=files, rows=rows)
+        out, processes = start(tmp_path, size, f"of-{size}", parameters=FEW, files=files, rows=rows, classes=classes,
+                               most_rows=most_rows)  # fmt: skip
         ended(processes)
         found += [np.load(out / f"scores-{rank}.npy") for rank in range(size)]
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
-    alone = gce.GCERegressor(random_state=0, **FEW).fit(gce.Shards(files, target="y"))
+    for name in ("MOST_ROWS", "FEWEST_ROWS"):
+        monkeypatch.setattr(_shard_choice, name, most_rows)
+    kind = gce.GCEClassifier if classes else gce.GCERegressor
+    alone = kind(random_state=0, **FEW).fit(gce.Shards(files, target="y"))
     np.testing.assert_array_equal(alone.raw_predict(new).numpy(), found[0])
 
 
@@ -151,3 +159,34 @@ def test_killed_fits_end_in_the_same_model(tmp_path):
     expected = known.raw_predict(frame[:100]).numpy()
     for rank in range(2):
         np.testing.assert_array_equal(np.load(out / f"scores-{rank}.npy"), expected)
+
+
+def test_processes_that_differ_are_told_apart(tmp_path):
+    frame, y = numbers(200)
+    files = written(tmp_path / "data", frame, y)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    _, processes = start(tmp_path, 2, "differ", parameters={"basis": "tree", "max_iter": 2}, files=files,
+                         rows=tmp_path / "rows.parquet", only={"1": {"max_iter": 3}})  # fmt: skip
+    said = [process.communicate(timeout=60)[0] for process in processes]
+    assert all(process.returncode for process in processes)
+    assert all("the processes of this fit differ in parameters" in text for text in said), said
+
+
+def test_a_process_that_hangs_is_a_time_out(tmp_path):
+    frame, y = numbers(600)
+    files = written(tmp_path / "data", frame, y)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    checkpoint = tmp_path / "checkpoint"
+    _, (first, second) = start(tmp_path, 2, "hang", parameters={"basis": "tree", "max_iter": 2000, "tol": 0.0,
+                               "n_iter_no_change": None, "max_atoms": 2000}, files=files, timeout=4,
+                               rows=tmp_path / "rows.parquet", checkpoint=str(checkpoint))  # fmt: skip
+    try:
+        while not list(checkpoint.glob("round-*.safetensors")):
+            assert first.poll() is None, first.communicate()[0]
+            time.sleep(0.01)
+        second.send_signal(signal.SIGSTOP)
+        said = first.communicate(timeout=60)[0]
+        assert "process 0 of 2 waited for the others in vain" in said, said
+    finally:
+        second.kill()
+        second.communicate()

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from gce._utils.optional import import_optional
 from gce.distributed import World
 from gce.preprocessing.open_shards import OpenShards, assign, logical_shards
-from gce.preprocessing.sample_weights import check_sample_weight
 
 Array = NDArray[np.float64]
 
 #: Rows that are encoded together.
 _BLOCK_ROWS = 1 << 16
+#: The least weight that is not 0; its reciprocal is the largest.
+_LEAST_WEIGHT = 1e-50
 
 
 class Block(NamedTuple):
@@ -90,7 +91,7 @@ class ShardReader:
         number = np.arange(first, first + table.num_rows, dtype=np.uint64)
         weight = np.ones(len(number))
         if self.opened.weight is not None:
-            weight = check_sample_weight(_numbers(table, self.opened.weight, name), number)
+            weight = _weights(table, self.opened.weight, name)
             if not weight.all():
                 kept = np.flatnonzero(weight)
                 table, number, weight = table.take(kept), number[kept], weight[kept]
@@ -109,11 +110,20 @@ class ShardReader:
         return values
 
 
-def _numbers(table: Any, column: str, name: str) -> Array:
+def _weights(table: Any, column: str, name: str) -> Array:
+    """Sample weights ``(n,)``, which may all be 0 here."""
     try:
-        return np.asarray(table.column(column).to_numpy(), dtype=np.float64)
+        weight = np.asarray(table.column(column).to_numpy(), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"column {column!r} of sample weights has other values than numbers in {name}") from error
+    # beyond, products of two weights overflow
+    good = (weight == 0) | ((weight > _LEAST_WEIGHT) & (weight < 1 / _LEAST_WEIGHT))
+    if not good.all():
+        raise ValueError(
+            f"column {column!r} of sample weights holds {weight[~good][0]:g} in {name}: weights must be 0, or between "
+            f"{_LEAST_WEIGHT:.0e} and {1 / _LEAST_WEIGHT:.0e}"
+        )
+    return weight
 
 
 def hash_values(column: Any) -> NDArray[np.uint64]:

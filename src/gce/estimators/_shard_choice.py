@@ -184,6 +184,7 @@ class _Scan:
         for number, shard in self._shard.items():
             self._training[shard] += self._was_held(number, roles)
         world.add_up(self._training)
+        self._check_rows()
         kept = in_order([*self._kept, *(_wanted_of(block, roles.wanted) for block in self._spare)])
         self._kept, self._spare = [], []
         parts = exchange_blocks(kept, self._reader)
@@ -200,6 +201,15 @@ class _Scan:
             self._ranges(world),
             self._weights(world),
         )
+
+    def _check_rows(self) -> None:
+        """Check that every process has something to learn from."""
+        for rank, shards in enumerate(self._reader.assigned):
+            if self._training[shards.start : shards.stop].sum() == 0:
+                size = self._reader.world.size
+                who = "the shards have" if size == 1 else f"process {rank} of {size} has"
+                advice = "" if size == 1 else ": start fewer processes"
+                raise ValueError(f"{who} no training row of positive weight{advice}")
 
     def _was_held(self, number: int, roles: Roles) -> int:
         """1 for a row that would be held out if it were not wanted."""

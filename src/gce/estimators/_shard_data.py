@@ -67,7 +67,7 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
     world.check_equal({"version": __version__, "torch": torch.__version__, "parameters": _words(model), **source})
     reader = ShardReader(opened, world, is_classifier(model))
     chosen = choose_rows(reader, seed, _fraction(model))
-    division = _divide(reader, chosen)
+    division = Division(chosen.counts, reader.own.start, reader.own.stop, world)
     rows, schema, target = read_rows(model, FitInput(chosen.features, chosen.y, chosen.weight, chosen.group), None)
     # encoded, they are there twice
     chosen, held = replace(chosen, features=None), np.flatnonzero(chosen.held_out)
@@ -133,18 +133,6 @@ def _words(model: Any) -> dict[str, str]:
 
 def _fraction(model: Any) -> float | None:
     return HELD_OUT if model.cv is not None else model.validation_fraction
-
-
-def _divide(reader: ShardReader, chosen: Chosen) -> Division:
-    division = Division(chosen.counts, reader.own.start, reader.own.stop, reader.world)
-    if division.rows == 0:
-        raise ValueError("the shards have no training row of positive weight")
-    for rank, shards in enumerate(reader.assigned):
-        if chosen.counts[shards.start : shards.stop].sum() == 0:
-            raise ValueError(
-                f"process {rank} of {reader.world.size} has no training row of positive weight: start fewer processes"
-            )
-    return division
 
 
 def _reaching(bound: Any, chosen: Chosen, target: Target) -> Any:

@@ -1,0 +1,143 @@
+"""What a fit of shards refuses, in one sentence, and what it makes of weights and groups."""
+
+import errno
+import os
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import gce
+from gce._utils.workspace import workspace
+from gce.bases import Tree
+from gce.distributed import World
+from gce.estimators import _shard_choice
+from gce.estimators._shard_blocks import ShardReader
+from gce.estimators._shard_choice import HELD, choose_rows
+
+TREE = {"basis": Tree(max_leaf_nodes=4), "max_iter": 3, "random_state": 0}
+
+
+def batches(n=400, parts=4, **columns):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n)})
+    frame["y"] = frame["a"] + 0.1 * rng.normal(size=n)
+    whole = pa.Table.from_pandas(frame.assign(**columns), preserve_index=False)
+    return [whole.take(part) for part in np.array_split(np.arange(n), parts)]
+
+
+def shards(*, n=400, target="y", sample_weight=None, groups=None, **columns):
+    return gce.Shards(batches(n, **columns), target=target, sample_weight=sample_weight, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "words"),
+    [
+        ({"cv": 5}, {}, "cv must be 'auto' or None for Shards"),
+        ({"scoring": "r2"}, {}, "scoring='r2' cannot be used with Shards"),
+        ({"warm_start": True}, {}, "warm_start=True cannot be used with Shards"),
+        ({"device": "meta"}, {}, "device"),
+        ({}, {"y": np.zeros(400)}, "y cannot be given beside Shards"),
+        ({}, {"groups": np.zeros(400)}, "groups cannot be given beside Shards"),
+    ],
+)
+def test_arguments_that_rows_in_files_cannot_have(parameters, given, words):
+    with pytest.raises(ValueError, match=words):
+        gce.GCERegressor(**TREE | parameters).fit(shards(), **given)
+
+
+def test_rows_that_cannot_be_learned_from():
+    model = gce.GCERegressor(**TREE)
+    with pytest.raises(ValueError, match="need a target"):
+        model.fit(shards(target=None))
+    with pytest.raises(ValueError, match=r"target 'z' has 1 missing value\(s\) in batch 2"):
+        model.fit(shards(target="z", z=[None if i == 250 else float(i) for i in range(400)]))
+    with pytest.raises(ValueError, match="target 'z' has NaN or infinity in batch 0"):
+        model.fit(shards(target="z", z=[np.inf, *np.ones(399)]))
+    with pytest.raises(ValueError, match="y has one class only"):
+        gce.GCEClassifier(**TREE).fit(shards(target="z", z=["same"] * 400))
+    with pytest.raises(ValueError, match="no training row of positive weight"):
+        model.fit(shards(sample_weight="w", w=np.zeros(400)))
+    with pytest.raises(ValueError, match="sample weights holds -1 in batch 0"):
+        model.fit(shards(sample_weight="w", w=np.linspace(-1, 1, 400)))
+    with pytest.raises(ValueError, match="'a' contains infinity"):
+        model.fit(gce.Shards([pa.table({"a": [1.0, np.inf, 2.0], "y": [1.0, 2.0, 3.0]})], target="y"))
+
+
+def test_other_models_take_rows_in_memory():
+    with pytest.raises(TypeError, match="NGCERegressor takes rows in memory here, not Shards"):
+        gce.NGCERegressor().fit(shards(), None)
+    model = gce.GCERegressor(**TREE).fit(shards())
+    with pytest.raises(TypeError, match="predict them with predict_shards"):
+        model.predict(shards())
+
+
+def test_many_classes_are_numbers():
+    with pytest.raises(ValueError, match="more than 10,000 classes"):
+        gce.GCEClassifier(**TREE).fit(shards(n=10_100, target="z", z=np.arange(10_100)))
+
+
+def test_a_full_disk_is_an_error_that_names_the_folder(tmp_path, monkeypatch):
+    def full(*given):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with workspace(tmp_path / "work") as files, pytest.raises(OSError, match=r"has no room for .* GiB"):
+        files.array("codes", (1 << 20,), np.float64)
+    with pytest.raises(OSError, match="give Shards a folder on a larger disk"):
+        gce.GCERegressor(**TREE).fit(gce.Shards(batches(), target="y", folder=tmp_path / "work"))
+    assert not list((tmp_path / "work").iterdir())
+
+
+def test_working_files_are_removed(tmp_path):
+    gce.GCERegressor(**TREE).fit(gce.Shards(batches(), target="y", folder=tmp_path / "work"))
+    assert not list((tmp_path / "work").iterdir())
+
+
+def test_rows_of_one_group_are_held_out_together():
+    opened = shards(groups="g", g=[f"g{i % 60}" for i in range(400)]).open()
+    reader = ShardReader(opened, World(), False)
+    chosen = choose_rows(reader, 3, 0.1)
+    held = {group for shard in reader.own for block in reader.blocks(shard)
+            for group, role in zip(block.group.tolist(), chosen.roles.of(block).tolist(), strict=True)
+            if role == HELD}  # fmt: skip
+    assert 0 < len(held) < 30
+    trained = set(chosen.group[~chosen.held_out].tolist())
+    assert not held & trained
+    gce.GCERegressor(**TREE).fit(shards(groups="g", g=[f"g{i % 60}" for i in range(400)]))
+
+
+def test_rows_without_weight_are_no_rows_and_equal_weights_are_none():
+    weight = (np.arange(400) % 3 > 0).astype(float)
+    new = pd.DataFrame({"a": np.linspace(-2, 2, 50), "b": np.zeros(50)})
+    with_weight = gce.GCERegressor(**TREE).fit(shards(sample_weight="w", w=weight))
+    assert with_weight.n_samples_fit_ == int(weight.sum())
+    half = gce.GCERegressor(**TREE).fit(shards(sample_weight="w", w=np.full(400, 0.5)))
+    none = gce.GCERegressor(**TREE).fit(shards())
+    np.testing.assert_array_equal(half.predict(new), none.predict(new))
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"no": 1.0, "yes": 4.0}])
+def test_weighted_fits_are_those_of_the_same_rows_in_memory(class_weight):
+    rng = np.random.default_rng(1)
+    y, weight = np.where(rng.random(400) < 0.2, "yes", "no"), rng.uniform(0.5, 2, 400)
+    given = shards(target="z", z=y, sample_weight="w", w=weight)
+    held = choose_rows(ShardReader(given.open(), World(), True), 0, 0.1).held_out
+    ours = gce.GCEClassifier(**TREE, class_weight=class_weight).fit(given)
+    frame = pa.concat_tables(batches()).to_pandas()
+    cv = [(np.flatnonzero(~held), np.flatnonzero(held))]
+    theirs = gce.GCEClassifier(**TREE, class_weight=class_weight, cv=cv).fit(frame, y, weight)
+    np.testing.assert_allclose(ours.predict_proba(frame), theirs.predict_proba(frame), rtol=1e-9)
+
+
+def test_sampled_rows_have_every_class_and_every_gap(monkeypatch):
+    """A class of one row, and a column with one missing value, in a sample of a few."""
+    for name in ("MOST_ROWS", "FEWEST_ROWS"):
+        monkeypatch.setattr(_shard_choice, name, 20)
+    rare = ["rare" if i == 333 else "no" if i % 2 else "yes" for i in range(400)]
+    gap = [None if i == 222 else float(i) for i in range(400)]
+    model = gce.GCEClassifier(**TREE).fit(shards(target="z", z=rare, c=gap))
+    assert model.classes_.tolist() == ["no", "rare", "yes"]
+    assert "c is missing" in model.table_.get_feature_names_out()
+    assert model.n_samples_fit_ == 400
