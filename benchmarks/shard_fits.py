@@ -33,24 +33,29 @@ LINKS = {"10 Gbit/s, 0.1 ms": ("10gbit", "0.1ms"), "1 Gbit/s, 10 ms": ("1gbit", 
 
 def fitted(size: int, settings: dict[str, Any], hosts: tuple[str, ...] | None = None) -> dict[str, Any]:
     """What process 0 of a fit of some processes reports."""
-    address, port = "127.0.0.1" if hosts is None else "10.77.0.1", free_port()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "settings.json"
         path.write_text(json.dumps({**settings, "out": str(Path(folder) / "found.json")}))
         started = []
-        for rank in range(size):
-            inside = [] if hosts is None else ["ip", "netns", "exec", hosts[rank]]
-            about = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": address, "MASTER_PORT": str(port)}
-            about |= {} if hosts is None else {"GLOO_SOCKET_IFNAME": f"gce{rank}"}
+        for rank, about in enumerate(environment(size, settings["threads"], hosts is not None)):
             if settings.get("limit"):
                 # allocators reserve memory that nobody uses, which the limit counts
                 about |= {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
-            about |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(settings["threads"]))
-            started.append(subprocess.Popen([*inside, sys.executable, str(WORKER), str(path)], env=os.environ | about))
+            inside = [] if hosts is None else ["ip", "netns", "exec", hosts[rank]]
+            started.append(subprocess.Popen([*inside, sys.executable, str(WORKER), str(path)], env=about))
         failed = [process.wait() for process in started]
         if any(failed):
             raise RuntimeError(f"processes ended with {failed}")
         return json.loads((Path(folder) / "found.json").read_text())
+
+
+def environment(size: int, threads: int, linked: bool = False) -> list[dict[str, str]]:
+    """The environment of each process of a group, as ``torchrun`` sets it."""
+    about = {"WORLD_SIZE": str(size), "MASTER_PORT": str(free_port())}
+    about |= {"MASTER_ADDR": "10.77.0.1" if linked else "127.0.0.1"}
+    about |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+    links = [{"GLOO_SOCKET_IFNAME": f"gce{rank}"} if linked else {} for rank in range(size)]
+    return [{**os.environ, **about, "RANK": str(rank), **link} for rank, link in enumerate(links)]
 
 
 def free_port() -> int:
@@ -151,12 +156,8 @@ def main() -> None:
     given = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logger.setLevel(logging.INFO)
-    path = RESULTS / "shard_fits.json"
     for part in given.parts:
-        found = PARTS[part](given.folder)
-        known = json.loads(path.read_text()) if path.exists() else {}
-        path.write_text(json.dumps(known | found | {"machine": shard_page.machine()}, indent=1) + "\n")
-    (RESULTS / "shard_fits.md").write_text(shard_page.page(json.loads(path.read_text())))
+        shard_page.add(RESULTS / "shard_fits.json", PARTS[part](given.folder))
 
 
 if __name__ == "__main__":

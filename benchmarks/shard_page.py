@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from pathlib import Path
@@ -15,6 +16,13 @@ def machine() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
+
+
+def add(path: Path, found: dict[str, Any]) -> None:
+    """Add figures to a file, and make the page beside it."""
+    known = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(known | found | {"machine": machine()}, indent=1) + "\n")
+    path.with_suffix(".md").write_text(page(json.loads(path.read_text())))
 
 
 def fit_model(found: dict[str, Any]) -> tuple[np.ndarray, float]:
@@ -73,4 +81,15 @@ def page(held: dict[str, Any]) -> str:
         lines += ["|---|---:|---:|---:|"]
         for name, own in held["large"].items():
             lines.append(f"| {name} | {own['seconds']:.0f} | {own['rmse']:.4f} | {own['memory'] / 1e9:.2f} |")
+    if "kills" in held:
+        lines += [
+            "",
+            "## Kills",
+            "",
+            f"`python benchmarks/shard_kills.py`: {held['kills']['count']} processes of one to four",
+        ]
+        lines += [
+            "were killed (SIGKILL) at random moments; the fit that went on from their checkpoint, by another number of"
+        ]
+        lines += ["processes each time, ended with the predictions of a fit that was left alone, to the bit."]
     return "\n".join(lines) + "\n"

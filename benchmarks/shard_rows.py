@@ -10,7 +10,7 @@ import numpy as np
 FILE, GROUP = 1_000_000, 62_500
 
 
-def write_rows(folder: Path, rows: int, columns: int, seed: int = 0) -> str:
+def write_rows(folder: Path, rows: int, columns: int, seed: int = 0, group: int = GROUP) -> str:
     """A pattern of files with so many rows and columns of float64, and a target "y"."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -25,7 +25,7 @@ def write_rows(folder: Path, rows: int, columns: int, seed: int = 0) -> str:
         X = rng.normal(size=(columns, min(FILE, rows - first)))
         table = {f"x{j}": X[j] for j in range(columns)} | {"y": target(X, rng)}
         partial = path.with_suffix(".partial")
-        pq.write_table(pa.table(table), partial, row_group_size=GROUP, compression="none", use_dictionary=False)
+        pq.write_table(pa.table(table), partial, row_group_size=group, compression="none", use_dictionary=False)
         partial.rename(path)
     return str(own / "*.parquet")
 

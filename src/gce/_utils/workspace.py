@@ -65,7 +65,11 @@ class Workspace:
                 f"the working folder {str(self.folder)!r} has no room for {format_gib(size)} ({error.strerror}): give "
                 "Shards a folder on a larger disk",
             ) from error
-        return np.memmap(path, dtype, "r+", shape=shape)
+        mapped = np.memmap(path, dtype, "r+", shape=shape)
+        if os.name == "posix":
+            # the space is given back with the mapping, also where the process is killed
+            path.unlink()
+        return mapped
 
 
 def _allocate(file: int, size: int) -> None:
