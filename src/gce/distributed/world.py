@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gce.distributed.meeting import agree_on_start
+
 #: Numbers of processes that add up pair by pair.
 _CUBES = (2, 4, 8)
 _ADVICE = "start the fit again: with the same checkpoint folder it continues after the last round"
@@ -247,7 +249,10 @@ def process_group(timeout: float = 600.0) -> Iterator[World]:
     if dist.is_initialized() or "WORLD_SIZE" not in os.environ:
         yield find_world()
         return
-    dist.init_process_group("gloo", timeout=timedelta(seconds=timeout))
+    limit = timedelta(seconds=timeout)
+    store, rank, size = next(iter(dist.rendezvous("env://", timeout=limit)))
+    own = dist.PrefixStore(agree_on_start(store, rank, size, timeout), store)
+    dist.init_process_group("gloo", store=own, rank=rank, world_size=size, timeout=limit)
     try:
         yield find_world()
     finally:
