@@ -18,8 +18,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gce.distributed.meeting import agree_on_start
-
 #: Numbers of processes that add up pair by pair.
 _CUBES = (2, 4, 8)
 _ADVICE = "start the fit again: with the same checkpoint folder it continues after the last round"
@@ -246,12 +244,14 @@ def process_group(timeout: float = 600.0) -> Iterator[World]:
     """
     import torch.distributed as dist
 
+    from gce.distributed.meeting import agree_on_start
+
     if dist.is_initialized() or "WORLD_SIZE" not in os.environ:
         yield find_world()
         return
     limit = timedelta(seconds=timeout)
-    store, rank, size = next(iter(dist.rendezvous("env://", timeout=limit)))
-    own = dist.PrefixStore(agree_on_start(store, rank, size, timeout), store)
+    store, rank, size = next(iter(dist.rendezvous("env://", timeout=limit)))  # type: ignore[attr-defined]
+    own = dist.PrefixStore(agree_on_start(store, rank, size, timeout), store)  # type: ignore[attr-defined]
     dist.init_process_group("gloo", store=own, rank=rank, world_size=size, timeout=limit)
     try:
         yield find_world()
