@@ -7,7 +7,7 @@ TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Each process begins with half of the files, so that what a file's tests share is made once, and takes over from the other.
 PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test lint types kernels unit experiments processors wheel bench bench-small accuracy tables autogluon table1 figure1 ablations clean
+.PHONY: demo test lint types kernels unit experiments processors wheel bench bench-small accuracy tables autogluon distributed table1 figure1 ablations clean
 
 $(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard native/* src/gce/kernels/*.hpp)
 	$(PYTHON) -m venv $(VENV)
@@ -70,13 +70,24 @@ build/clean/ready: pyproject.toml constraints.txt
 # gce inside AutoGluon and TabArena, which want their own versions of torch, scikit-learn and pandas: an environment of
 # their own. Tests of tests/integrations are skipped without these packages.
 autogluon: build/autogluon/ready
-	$(TEST_ENV) build/autogluon/bin/python -m pytest tests/integrations
+	$(TEST_ENV) build/autogluon/bin/python -m pytest tests/integrations/test_autogluon.py tests/integrations/test_tabarena.py
 
 build/autogluon/ready: pyproject.toml
 	rm -rf build/autogluon
 	$(PYTHON) -m venv build/autogluon
 	build/autogluon/bin/python -m pip install --quiet torch==2.13.0
 	build/autogluon/bin/python -m pip install --quiet -e '.[autogluon]' pytest tabarena==0.1.0
+	touch $@
+
+# The recipes of docs/scaling.md for Ray and Spark, in an environment of their own; Spark needs Java 17.
+distributed: build/distributed/ready
+	$(TEST_ENV) build/distributed/bin/python -m pytest tests/integrations/test_ray.py tests/integrations/test_spark.py
+
+build/distributed/ready: pyproject.toml constraints.txt
+	rm -rf build/distributed
+	$(PYTHON) -m venv build/distributed
+	build/distributed/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	build/distributed/bin/python -m pip install --quiet -c constraints.txt -e '.[arrow]' pytest pandas "ray[train]" pyspark
 	touch $@
 
 # Side-by-side tables into benchmarks/results/speed.md, in a quarter of an hour: leave the machine alone meanwhile.

@@ -22,6 +22,7 @@ from gce.distributed import World
 from gce.estimators import _shard_choice
 from gce.estimators._shard_blocks import ShardReader
 from gce.estimators._shard_choice import choose_rows
+from gce.estimators._shard_data import _words
 
 HERE = Path(__file__).parent
 #: Boosted trees of both shapes, and networks on the sample.
@@ -130,6 +131,12 @@ def test_any_number_of_processes_gives_the_same_model(tmp_path, monkeypatch, cla
     kind = gce.GCEClassifier if classes else gce.GCERegressor
     alone = kind(random_state=0, **FEW).fit(gce.Shards(files, target="y"))
     np.testing.assert_array_equal(alone.raw_predict(new).numpy(), found[0])
+
+
+def test_what_may_differ_among_processes():
+    first, second = (gce.GCERegressor(callbacks=[lambda step: False], n_jobs=n, verbose=n == 1) for n in (1, 2))
+    assert _words(first) == _words(second.set_params(callbacks=None))
+    assert _words(first) != _words(second.set_params(max_iter=7))
 
 
 def test_killed_fits_end_in_the_same_model(tmp_path):

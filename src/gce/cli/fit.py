@@ -55,7 +55,7 @@ def fit(
     Metrics are computed on --test, or else on the rows held out for early stopping. Ctrl-C stops the fit after the
     current round, keeps the best model so far and writes the files, with exit code 130; a second Ctrl-C aborts. A
     pattern such as 'data/*.parquet', or a folder, is fitted without reading all rows into memory, by one process or by
-    those of torchrun.
+    those of torchrun, which Ctrl-C ends: with --checkpoint the same command continues.
     """
     for path in filter(None, (out, report)):
         prepare_output(path)
@@ -72,7 +72,7 @@ def fit(
         if not (json or silent):
             show(_heading(training, target))
         start = time.perf_counter()
-        interrupted = _fit(model, training, checkpoint)
+        interrupted = _fit(model, training, checkpoint, world)
         seconds = time.perf_counter() - start
         if world.rank == 0:
             about = {"target": target, "settings": chosen, **_fit_summary(model, seconds, interrupted)}
@@ -101,9 +101,13 @@ def _training(
     return open_training(train, test, columns, task, categorical, world)
 
 
-def _fit(model: Any, training: Training, checkpoint: Path | None) -> bool:
+def _fit(model: Any, training: Training, checkpoint: Path | None, world: World) -> bool:
     """Fit a model; return whether Ctrl-C stopped it."""
     extras = training.extras if checkpoint is None else {**training.extras, "checkpoint": checkpoint}
+    if world.size > 1:
+        # torchrun ends all processes at the first Ctrl-C, each in another round
+        model.fit(*training.arguments, **extras)
+        return False
     with Interruption() as interruption:
         model.set_params(callbacks=[interruption])
         model.fit(*training.arguments, **extras)

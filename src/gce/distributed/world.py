@@ -244,10 +244,15 @@ def process_group(timeout: float = 600.0) -> Iterator[World]:
     """
     import torch.distributed as dist
 
+    from gce.distributed.meeting import agree_on_start
+
     if dist.is_initialized() or "WORLD_SIZE" not in os.environ:
         yield find_world()
         return
-    dist.init_process_group("gloo", timeout=timedelta(seconds=timeout))
+    limit = timedelta(seconds=timeout)
+    store, rank, size = next(iter(dist.rendezvous("env://", timeout=limit)))  # type: ignore[attr-defined]
+    own = dist.PrefixStore(agree_on_start(store, rank, size, timeout), store)  # type: ignore[attr-defined]
+    dist.init_process_group("gloo", store=own, rank=rank, world_size=size, timeout=limit)
     try:
         yield find_world()
     finally:

@@ -125,10 +125,9 @@ def _check_arguments(model: Any, given: FitInput, world: World) -> None:
 
 
 def _words(model: Any) -> dict[str, str]:
-    """The parameters of a model, for comparison."""
-    return {
-        name: repr(value) for name, value in model.get_params(deep=False).items() if name not in ("n_jobs", "verbose")
-    }
+    """The parameters of a model, for comparison: callbacks may be of one process only, and their addresses differ."""
+    own = ("n_jobs", "verbose", "callbacks")
+    return {name: repr(value) for name, value in model.get_params(deep=False).items() if name not in own}
 
 
 def _fraction(model: Any) -> float | None:
