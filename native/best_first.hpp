@@ -9,8 +9,9 @@ template <bool MIXED> class BestFirst {
     BestFirst(Arena &arena, const Training &given, i64 leaves, i64 depth)
         : given_(given), leaves_(leaves), depth_(depth), rows_(given.take_rows(arena)), columns_(given.take_columns(arena)),
           stored_(given.take_stored(arena)),
-          nodes_(arena.take<Node>(2 * leaves - 1)), histograms_(arena.take<Sum>(leaves * columns_.bins)),
-          alive_(arena.take<u64>(leaves * given.constraints.words)) {}
+          nodes_(arena.take<Node>(2 * leaves - 1)), ready_(arena.take<Children>(2 * leaves - 1)),
+          histograms_(arena.take<Sum>((leaves + ahead()) * columns_.bins)),
+          alive_(arena.take<u64>((leaves + ahead()) * given.constraints.words)) {}
 
     i64 grow(const Tree &tree) {
         const Sum total = given_.quantise(rows_);
@@ -18,6 +19,8 @@ template <bool MIXED> class BestFirst {
         kinds_ = given_.kinds_for(total);
         std::fill(alive_, alive_ + given_.constraints.words, ~u64(0));
         nodes_[0] = Node{0, given_.n, 0, 0, total, Plan(), Interval(), alive_};
+        ready_[0].known = false;
+        slots_ = 1;
         tree.left[0] = 0;
         if (leaves_ > 1) {
             fill_rows(nodes_[0]);
@@ -28,7 +31,9 @@ template <bool MIXED> class BestFirst {
             const i64 node = best(count);
             if (node < 0)
                 break;
-            split(tree, node, count, used);
+            if (!ready_[node].known)
+                divide_best(tree, count, used);
+            split(tree, node, count);
             count += 2;
         }
         finish(tree, count);
@@ -36,6 +41,8 @@ template <bool MIXED> class BestFirst {
     }
 
   private:
+    static constexpr i64 AHEAD = 5;
+
     using Plan = std::conditional_t<MIXED, MixedSplit, Split>;
 
     struct Node {
@@ -45,6 +52,17 @@ template <bool MIXED> class BestFirst {
         Interval bounds;
         const u64 *alive; // the sets of columns that it may still interact in
     };
+
+    // A leaf's children, made before it is known whether it will be split.
+    struct Children {
+        bool known;
+        Plan plan;
+        Node one, two;
+    };
+
+    // How many leaves are divided at a time, beside the best one: their histograms travel in one message. Whether and when
+    // they are split is decided as if they had been divided one by one.
+    i64 ahead() const { return given_.reduce_sums ? AHEAD : 0; }
 
     Sum *histogram(const Node &node) const { return histograms_ + node.slot * columns_.bins; }
 
@@ -129,34 +147,82 @@ template <bool MIXED> class BestFirst {
         return alone ? 0 : given_.constraints.monotone(column);
     }
 
-    void split(const Tree &tree, i64 at, i64 count, i64 used) {
-        Node &node = nodes_[at], &one = nodes_[count], &two = nodes_[count + 1];
+    // Divide the best leaf, and some of the next best where sums are reduced.
+    void divide_best(const Tree &tree, i64 count, i64 used) {
+        // leaves that were divided and not split yet have slots, too
+        const i64 left = leaves_ - 1 - used, first = slots_, waiting = slots_ - used;
+        i64 chosen[1 + AHEAD], n = 0;
+        while (n < std::max<i64>(1, std::min(1 + ahead(), left) - waiting)) {
+            i64 found = -1;
+            double gain = 0;
+            for (i64 i = 0; i < count; i++)
+                if (!ready_[i].known && nodes_[i].plan.gain > gain)
+                    found = i, gain = nodes_[i].plan.gain;
+            if (found < 0)
+                break;
+            divide(tree, found);
+            chosen[n++] = found;
+        }
+        if (left == 0)
+            return;
+        const i64 filled = fill_smaller(chosen, n);
+        given_.reduce(histograms_ + first * columns_.bins, filled * columns_.bins);
+        for (i64 i = 0; i < n; i++)
+            if (nodes_[chosen[i]].level + 1 < depth_)
+                plan_children(ready_[chosen[i]]);
+    }
+
+    // Part the rows of a leaf.
+    void divide(const Tree &tree, i64 at) {
+        const Node &node = nodes_[at];
         Plan plan = node.plan;
         const i64 column = columns_.index[plan.column];
-        tree.feature[at] = static_cast<i32>(column), tree.cut[at] = static_cast<i32>(plan.bin);
-        tree.left[at] = static_cast<i32>(count);
-        tree.left[count] = tree.left[count + 1] = 0;
-        node.plan.gain = 0;
         const i64 middle = part(tree, at, node, plan, column);
         // both children may interact in the same sets
-        u64 *alive = alive_ + used * given_.constraints.words;
+        u64 *alive = alive_ + slots_ * given_.constraints.words;
         given_.constraints.after(column, node.alive, alive);
-        one = Node{node.first, middle, node.slot, node.level + 1, plan.left, Plan(), Interval(), alive};
-        two = Node{middle, node.last, node.slot, node.level + 1, node.sum - plan.left, Plan(), Interval(), alive};
-        bound_children(one.sum, two.sum, limits_.l2, node.bounds, sign_of(plan, column), one.bounds, two.bounds);
-        if (used + 1 == leaves_ || one.level >= depth_)
-            return;
-        // the larger child's histogram is the parent's less the smaller one's; by Hessians, which all shards know
-        Node &small = hessian(one.sum) <= hessian(two.sum) ? one : two;
-        Node &large = &small == &one ? two : one;
-        small.slot = used;
-        fill_rows(small);
+        Children &own = ready_[at];
+        own.known = true, own.plan = plan;
+        own.one = Node{node.first, middle, node.slot, node.level + 1, plan.left, Plan(), Interval(), alive};
+        own.two = Node{middle, node.last, node.slot, node.level + 1, node.sum - plan.left, Plan(), Interval(), alive};
+        bound_children(own.one.sum, own.two.sum, limits_.l2, node.bounds, sign_of(plan, column), own.one.bounds, own.two.bounds);
+        smaller(own).slot = slots_++;
+    }
+
+    // The child with the smaller sum of Hessians, which all shards know.
+    static Node &smaller(Children &own) { return hessian(own.one.sum) <= hessian(own.two.sum) ? own.one : own.two; }
+
+    // Sums of this shard's rows; how many histograms, which lie side by side.
+    i64 fill_smaller(const i64 *chosen, i64 n) {
+        i64 filled = 0;
+        for (i64 i = 0; i < n; i++) {
+            const Node &small = smaller(ready_[chosen[i]]);
+            if (small.level < depth_)
+                given_.fill_own(histogram(small), rows_, small.first, small.last, columns_, stored_);
+            filled++;
+        }
+        return filled;
+    }
+
+    // The larger child's histogram is the parent's less the smaller one's.
+    void plan_children(Children &own) {
+        Node &small = smaller(own), &large = &small == &own.one ? own.two : own.one;
         Sum *of_large = histogram(large);
         const Sum *of_small = histogram(small);
         for (i64 b = 0; b < columns_.bins; b++)
             of_large[b] -= of_small[b];
-        this->plan(one);
-        this->plan(two);
+        plan(own.one);
+        plan(own.two);
+    }
+
+    void split(const Tree &tree, i64 at, i64 count) {
+        const Children &own = ready_[at];
+        tree.feature[at] = static_cast<i32>(columns_.index[own.plan.column]), tree.cut[at] = static_cast<i32>(own.plan.bin);
+        tree.left[at] = static_cast<i32>(count);
+        tree.left[count] = tree.left[count + 1] = 0;
+        nodes_[at].plan.gain = 0;
+        nodes_[count] = own.one, nodes_[count + 1] = own.two;
+        ready_[count].known = ready_[count + 1].known = false;
     }
 
     void finish(const Tree &tree, i64 count) {
@@ -168,6 +234,8 @@ template <bool MIXED> class BestFirst {
             if (tree.left[i])
                 continue;
             tree.feature[i] = tree.cut[i] = 0;
+            if constexpr (MIXED)
+                tree.forget(i);
             node.sum = given_.fine_sum(rows_.order + node.first, node.last - node.first);
             for (i64 r = node.first; r < node.last; r++)
                 tree.leaf[rows_.order[r]] = static_cast<i32>(i);
@@ -189,8 +257,10 @@ template <bool MIXED> class BestFirst {
     Columns columns_;
     Stored stored_;
     Node *nodes_;
+    Children *ready_;
     Sum *histograms_;
-    u64 *alive_; // by the split that a node is a child of
+    u64 *alive_; // by the slot that was taken when a node's parent was divided
+    i64 slots_ = 0;
     Limits limits_ = {};
     Kinds kinds_ = {};
 };

@@ -100,7 +100,7 @@ i64 scratch_size(const Round &round) {
     Training all{{round.codes, round.n_rows}, drawn.rows, round.n_train, nullptr,      nullptr, round.outputs, 0,
                  nullptr,                     round.n_columns, round.widths};
     all.constraints = {round.sign, round.group, round.group_words};
-    all.bundles = round.bundles;
+    all.bundles = round.bundles, all.reduce_sums = round.reduce;
     if (round.leaf_values() > 1) {
         if (round.symmetric)
             VectorSymmetric(arena, all, round.n_train, round.depth);

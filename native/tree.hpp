@@ -25,6 +25,12 @@ struct Tree {
         for (int w = 0; w < 4; w++)
             sets[4 * node + w] = categorical ? split.bins.word[w] : 0;
     }
+
+    // What was kept of a split that was not made.
+    void forget(i64 node) const {
+        missing_left[node] = 0;
+        std::fill(sets + 4 * node, sets + 4 * node + 4, 0);
+    }
 };
 
 struct Training {
@@ -66,12 +72,17 @@ struct Training {
 
     // Sums of rows [first, last) by column and bin, of all shards.
     void fill_node(Sum *histogram, const Rows &of, i64 first, i64 last, const Columns &own, const Stored &stored) const {
+        fill_own(histogram, of, first, last, own, stored);
+        reduce(histogram, own.bins);
+    }
+
+    // The same of this shard alone.
+    void fill_own(Sum *histogram, const Rows &of, i64 first, i64 last, const Columns &own, const Stored &stored) const {
         const u32 *order = of.order + first;
         if (bundles.any())
             fill_bundled(histogram, codes, order, of.rows + first, last - first, own, threads, bundles, stored);
         else
             fill(histogram, codes, order, of.rows + first, last - first, own, threads);
-        reduce(histogram, own.bins);
     }
 
     // Part rows [first, last) by whether a column's bin goes left.
