@@ -58,7 +58,7 @@ def campaign(kills: int, seed: int) -> dict[str, Any]:
     rng, done, moments = np.random.default_rng(seed), 0, []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        files = write_rows(folder / "data", 40_000, 8, group=2_500)
+        files = write_rows(folder / "data", 40_000, 10, group=2_500)
         rows = folder / "rows.parquet"
         frame(files).head(2000).to_parquet(rows)
         expected, seconds = alone(folder, files, rows)

@@ -25,13 +25,30 @@ def add(path: Path, found: dict[str, Any]) -> None:
     path.with_suffix(".md").write_text(page(json.loads(path.read_text())))
 
 
-def fit_model(found: dict[str, Any]) -> tuple[np.ndarray, float]:
-    """Seconds of a round as ``a + b rows / processes``, from the fits of processes with a core each; worst error."""
-    entries = [entry for entry in found.values() if entry["processes"] <= (os.cpu_count() or 1)]
-    A = np.array([[1.0, entry["rows"] / entry["processes"]] for entry in entries])
-    alone = np.array([(entry["in_rounds"] - entry["in_sums"]) / entry["rounds"] for entry in entries])
-    solution = np.linalg.lstsq(A, alone, rcond=None)[0]
-    return solution, float(np.abs(A @ solution / alone - 1).max())
+#: Links between machines: bytes per second, and seconds of a message.
+LINKS = {"10 Gbit/s, 0.1 ms": (1.25e9, 1e-4), "1 Gbit/s, 10 ms": (1.25e8, 1e-2)}
+CORES = 16
+
+
+def seconds_per_row(found: dict[str, Any]) -> list[float]:
+    """What a row costs in a round, of fits of one process."""
+    entries = [entry for entry in found.values() if entry["processes"] == 1]
+    return [entry["in_rounds"] / entry["rounds"] / entry["rows"] for entry in entries]
+
+
+def predicted(found: dict[str, Any]) -> list[str]:
+    """A billion rows of 100 columns, from what was measured of 30 columns."""
+    row, last = max(seconds_per_row(found)), list(found.values())[-1]
+    sums, size = last["calls"] / last["rounds"], last["bytes"] / last["rounds"] * 100 / 30
+    lines = ["", "| | " + " | ".join(LINKS) + " |", "|---|" + "---:|" * len(LINKS)]
+    for machines in (8, 64, 512):
+        processes, cells = machines * CORES, []
+        for speed, delay in LINKS.values():
+            alone = row * 100 / 30 * 1e9 / processes
+            together = 2 * size / speed + sums * delay * np.log2(machines)
+            cells.append(f"{alone + together:.2f} s, {100 * together / (alone + together):.0f} % sums")
+        lines.append(f"| {machines} machines | " + " | ".join(cells) + " |")
+    return lines
 
 
 def table(entries: dict[str, Any]) -> list[str]:
@@ -58,10 +75,21 @@ def page(held: dict[str, Any]) -> str:
         "Boosted trees of 63 leaves, 30 rounds, tables of made-up numbers; sums are those over processes, per round."
     ]
     if "processes" in held:
-        (a, b), worst = fit_model(held["processes"])
+        each = [1e9 * own for own in seconds_per_row(held["processes"])]
         lines += ["", "## Processes of one thread each, 30 columns", "", *table(held["processes"])]
-        lines += ["", f"Without its sums a round takes {1e3 * a:.1f} ms + {1e9 * b:.1f} ns x rows / processes, within"]
-        lines += [f"{100 * worst:.0f} % of what was measured with as many processes as cores."]
+        lines += [
+            "",
+            f"A row costs one process {min(each):.0f} to {max(each):.0f} ns in a round: more where the codes of",
+        ]
+        lines += ["all rows do not fit into the processor's caches."]
+        lines += [
+            "",
+            "### A billion rows of 100 columns",
+            "",
+            "A round, not measured but computed: the largest cost of a row",
+        ]
+        lines += [f"above, {CORES} processes per machine, messages and bytes as above, each sent twice over the link:"]
+        lines += predicted(held["processes"])
     if "links" in held:
         lines += ["", "## Two hosts, a million rows", "", *table(held["links"])]
     if "memory" in held:
