@@ -1,6 +1,6 @@
-"""Fits of rows in files: processes, links, memory and ten million rows.
+"""Fits of rows in files: samples, processes, links, memory and ten million rows.
 
-    python benchmarks/shard_fits.py processes | links | memory | large   [--folder FOLDER]
+    python benchmarks/shard_fits.py sample | processes | links | memory | large   [--folder FOLDER]
 
 Figures are added to benchmarks/results/shard_fits.json, and the page shard_fits.md is made of what is there. ``links``
 needs the right to make network namespaces; ``memory`` 20 GB of disk; ``large`` LightGBM.
@@ -151,7 +151,14 @@ def large(folder: Path) -> dict[str, Any]:
     }
 
 
-PARTS = {"processes": processes, "links": links, "memory": memory, "large": large}
+def sample(folder: Path) -> dict[str, Any]:
+    """A million rows: forests and networks of a sample, and of all rows in memory."""
+    files, test = write_rows(folder, 1_000_000, 30), write_rows(folder, 500_000, 30, seed=1)
+    common = {"files": files, "test": test, "threads": 2, "parameters": {}}
+    return {"sample": {"from files": fitted(1, common), "in memory": fitted(1, {**common, "in_memory": True})}}
+
+
+PARTS = {"sample": sample, "processes": processes, "links": links, "memory": memory, "large": large}
 
 
 def main() -> None:

@@ -33,10 +33,10 @@ WORKER = Path(__file__).parents[1] / "tests" / "sharded.py"
 def start(folder: Path, size: int, files: str, rows: Path) -> list[subprocess.Popen[bytes]]:
     """The processes of a fit with a checkpoint."""
     about = {"classes": False, "parameters": PARAMETERS, "files": files, "rows": str(rows), "out": str(folder)}
+    about |= {"timeout": 20}
     path = folder / "settings.json"
     path.write_text(json.dumps(about | {"checkpoint": str(folder / "checkpoint")}))
     command, quiet = [sys.executable, str(WORKER), str(path)], {"stderr": subprocess.DEVNULL}
-    # fewer rows than a shard of real tables: one thread each is enough
     return [subprocess.Popen(command, env=one, **quiet) for one in environment(size, threads=1)]
 
 
@@ -64,7 +64,7 @@ def campaign(kills: int, seed: int) -> dict[str, Any]:
         expected, seconds = alone(folder, files, rows)
         while done < kills:
             size = int(rng.integers(1, 5))
-            rank, moment = int(rng.integers(size)), float(rng.uniform(2.5, 3.0 + seconds))
+            rank, moment = int(rng.integers(size)), float(rng.uniform(2.0, 6.0 + seconds))
             if killed(start(folder, size, files, rows), rank, moment):
                 done += 1
                 rounds = len(list((folder / "checkpoint").glob("*round-*")))

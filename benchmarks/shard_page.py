@@ -68,6 +68,13 @@ def table(entries: dict[str, Any]) -> list[str]:
     return lines
 
 
+def fits(entries: dict[str, Any]) -> list[str]:
+    lines = ["| | fit, s | test RMSE | memory, GB |", "|---|---:|---:|---:|"]
+    for name, own in entries.items():
+        lines.append(f"| {name} | {own['seconds']:.0f} | {own['rmse']:.4f} | {own['memory'] / 1e9:.2f} |")
+    return lines
+
+
 def page(held: dict[str, Any]) -> str:
     """The page of all figures there are."""
     lines = ["# Rows in files, and several processes", "", f"`python benchmarks/shard_fits.py`, on {held['machine']}."]
@@ -104,11 +111,20 @@ def page(held: dict[str, Any]) -> str:
             f"{per[0]:.1f} s for a million rows; the same fit of {whole['rows']:,} rows in memory takes {per[1]:.1f} s"
         ]
         lines += [f"for a million ({per[0] / per[1]:.2f} times)."]
+    if "sample" in held:
+        lines += ["", "## A million rows of 30 columns, two threads", ""]
+        lines += ["The default. From files, forests and networks are fitted to a sample of 262,144 rows.", ""]
+        lines += fits(held["sample"])
     if "large" in held:
-        lines += ["", "## Ten million rows of 30 columns, two threads", "", "| | fit, s | test RMSE | memory, GB |"]
-        lines += ["|---|---:|---:|---:|"]
-        for name, own in held["large"].items():
-            lines.append(f"| {name} | {own['seconds']:.0f} | {own['rmse']:.4f} | {own['memory'] / 1e9:.2f} |")
+        lines += ["", "## Ten million rows of 30 columns, two threads", ""]
+        lines += [
+            "Both at their defaults. Two columns whose product is part of the target say nothing of it each by itself,"
+        ]
+        lines += [
+            "which a hundred trees hardly find: of a million of these rows LightGBM learns 1.00, with 400 trees 0.35.",
+            "",
+        ]
+        lines += fits(held["large"])
     if "kills" in held:
         lines += [
             "",
