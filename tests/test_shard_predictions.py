@@ -116,9 +116,9 @@ def test_a_call_that_ended_early_is_gone_on_with(tmp_path, shards, regressor, mo
             regressor.predict_shards(shards, out)
     # whole files only
     assert sorted(path.name for path in out.iterdir()) == [
+        "_predictions.json",
         "part-000000.parquet",
         "part-000001.parquet",
-        "predictions.json",
     ]
     # what a killed process leaves
     partial = out / ".part-000002.parquet.7-abcd.tmp"
@@ -164,14 +164,14 @@ def test_other_predictions_are_refused(tmp_path, shards, regressor, classifier):
     classifier.predict_shards(shards, tmp_path / "labels")
     with pytest.raises(ValueError, match="has predictions of another method"):
         classifier.predict_shards(shards, tmp_path / "labels", method="predict_proba")
-    (out / "predictions.json").write_text("[]")
+    (out / "_predictions.json").write_text("[]")
     with pytest.raises(ValueError, match="another model"):
         regressor.predict_shards(shards, out)
-    (out / "predictions.json").write_text("{")
+    (out / "_predictions.json").write_text("{")
     with pytest.raises(ValueError, match="is not what predict_shards writes"):
         regressor.predict_shards(shards, out)
-    (out / "predictions.json").unlink()
-    with pytest.raises(ValueError, match=r"has files part-\*\.parquet without a predictions.json"):
+    (out / "_predictions.json").unlink()
+    with pytest.raises(ValueError, match=r"has files part-\*\.parquet without a _predictions.json"):
         regressor.predict_shards(shards, out)
 
 

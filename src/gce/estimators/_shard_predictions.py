@@ -20,7 +20,7 @@ from gce.preprocessing.shard_checks import listed
 from gce.preprocessing.shards import Shards
 
 #: What the parts of a folder are predictions of.
-_ABOUT = "predictions.json"
+_ABOUT = "_predictions.json"
 _PARTS = "part-*.parquet"
 #: Rows and numbers that are predicted at a time.
 _BLOCK_ROWS, _BLOCK_NUMBERS = 65_536, 1 << 24
