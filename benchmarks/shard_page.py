@@ -75,65 +75,90 @@ def fits(entries: dict[str, Any]) -> list[str]:
     return lines
 
 
+def processes(found: dict[str, Any]) -> str:
+    each = [1e9 * own for own in seconds_per_row(found)]
+    measured, computed = "\n".join(table(found)), "\n".join(predicted(found))
+    return f"""
+## Processes of one thread each, 30 columns
+
+{measured}
+
+A row costs one process {min(each):.0f} to {max(each):.0f} ns in a round: more where the codes of all rows do not fit
+into the processor's caches.
+
+### A billion rows of 100 columns
+
+A round, not measured but computed: the largest cost of a row above, {CORES} processes per machine, messages and bytes as
+above, each sent twice over the link:
+{computed}
+"""
+
+
+def links(found: dict[str, Any]) -> str:
+    return "\n".join(["", "## Two hosts, a million rows", "", *table(found), ""])
+
+
+def memory(found: dict[str, Any]) -> str:
+    files, whole = found["files"], found["in memory"]
+    ours, theirs = (1e6 * own["seconds"] / own["rows"] for own in (files, whole))
+    return f"""
+## 8 GB in a process of 2 GB
+
+10,000,000 x 100 numbers in Parquet, default families, 20 rounds each, two threads, RLIMIT_DATA of 2 GB:
+{files["seconds"]:.0f} s, at most {files["memory"] / 1e9:.2f} GB of anonymous memory. {ours:.1f} s for a million rows;
+the same fit of {whole["rows"]:,} rows in memory, with forests and networks of all rows, takes {theirs:.1f} s for a
+million ({ours / theirs:.2f} times).
+"""
+
+
+def sample(found: dict[str, Any]) -> str:
+    figures = "\n".join(fits(found))
+    return f"""
+## A million rows of 30 columns, two threads
+
+The default. From files, forests and networks are fitted to a sample of 262,144 rows.
+
+{figures}
+"""
+
+
+def large(found: dict[str, Any]) -> str:
+    figures = "\n".join(fits(found))
+    return f"""
+## Ten million rows of 30 columns, two threads
+
+Both at their defaults. Two columns whose product is part of the target say nothing of it each by itself, which a hundred
+trees hardly find: of a million of these rows LightGBM learns 1.00, with 400 trees 0.35.
+
+{figures}
+"""
+
+
+def kills(found: dict[str, Any]) -> str:
+    return f"""
+## Kills
+
+`python benchmarks/shard_kills.py`: {found["count"]} times a process of one to four was killed (SIGKILL) at a random
+moment. The fit that went on from the checkpoint, by another number of processes each time, ended with the predictions
+of a fit that was left alone, to the bit.
+"""
+
+
+SECTIONS = {
+    "processes": processes,
+    "links": links,
+    "memory": memory,
+    "sample": sample,
+    "large": large,
+    "kills": kills,
+}
+
+
 def page(held: dict[str, Any]) -> str:
     """The page of all figures there are."""
-    lines = ["# Rows in files, and several processes", "", f"`python benchmarks/shard_fits.py`, on {held['machine']}."]
-    lines += [
-        "Boosted trees of 63 leaves, 30 rounds, tables of made-up numbers; sums are those over processes, per round."
-    ]
-    if "processes" in held:
-        each = [1e9 * own for own in seconds_per_row(held["processes"])]
-        lines += ["", "## Processes of one thread each, 30 columns", "", *table(held["processes"])]
-        lines += [
-            "",
-            f"A row costs one process {min(each):.0f} to {max(each):.0f} ns in a round: more where the codes of",
-        ]
-        lines += ["all rows do not fit into the processor's caches."]
-        lines += [
-            "",
-            "### A billion rows of 100 columns",
-            "",
-            "A round, not measured but computed: the largest cost of a row",
-        ]
-        lines += [f"above, {CORES} processes per machine, messages and bytes as above, each sent twice over the link:"]
-        lines += predicted(held["processes"])
-    if "links" in held:
-        lines += ["", "## Two hosts, a million rows", "", *table(held["links"])]
-    if "memory" in held:
-        files, whole = held["memory"]["files"], held["memory"]["in memory"]
-        per = [1e6 * own["seconds"] / own["rows"] for own in (files, whole)]
-        lines += ["", "## 8 GB in a process of 2 GB", ""]
-        lines += [
-            "10,000,000 x 100 numbers in Parquet, default families, 20 rounds each, two threads, RLIMIT_DATA of 2 GB:"
-        ]
-        lines += [f"{files['seconds']:.0f} s, at most {files['memory'] / 1e9:.2f} GB of anonymous memory."]
-        lines += [
-            f"{per[0]:.1f} s for a million rows; the same fit of {whole['rows']:,} rows in memory takes {per[1]:.1f} s"
-        ]
-        lines += [f"for a million ({per[0] / per[1]:.2f} times)."]
-    if "sample" in held:
-        lines += ["", "## A million rows of 30 columns, two threads", ""]
-        lines += ["The default. From files, forests and networks are fitted to a sample of 262,144 rows.", ""]
-        lines += fits(held["sample"])
-    if "large" in held:
-        lines += ["", "## Ten million rows of 30 columns, two threads", ""]
-        lines += [
-            "Both at their defaults. Two columns whose product is part of the target say nothing of it each by itself,"
-        ]
-        lines += [
-            "which a hundred trees hardly find: of a million of these rows LightGBM learns 1.00, with 400 trees 0.35.",
-            "",
-        ]
-        lines += fits(held["large"])
-    if "kills" in held:
-        lines += [
-            "",
-            "## Kills",
-            "",
-            f"`python benchmarks/shard_kills.py`: {held['kills']['count']} processes of one to four",
-        ]
-        lines += [
-            "were killed (SIGKILL) at random moments; the fit that went on from their checkpoint, by another number of"
-        ]
-        lines += ["processes each time, ended with the predictions of a fit that was left alone, to the bit."]
-    return "\n".join(lines) + "\n"
+    head = f"""# Rows in files, and several processes
+
+`python benchmarks/shard_fits.py`, on {held["machine"]}. Boosted trees of 63 leaves, 30 rounds, tables of made-up
+numbers; sums are those over processes, per round.
+"""
+    return head + "".join(section(held[name]) for name, section in SECTIONS.items() if name in held)
