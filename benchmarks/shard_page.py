@@ -88,8 +88,8 @@ into the processor's caches.
 
 ### A billion rows of 100 columns
 
-A round, not measured but computed: the largest cost of a row above, {CORES} processes per machine, messages and bytes as
-above, each sent twice over the link:
+A round, not measured but computed: the largest cost of a row above, {CORES} processes per machine, messages and bytes
+as above, each sent twice over the link:
 {computed}
 """
 
@@ -127,8 +127,8 @@ def large(found: dict[str, Any]) -> str:
     return f"""
 ## Ten million rows of 30 columns, two threads
 
-Both at their defaults. Two columns whose product is part of the target say nothing of it each by itself, which a hundred
-trees hardly find: of a million of these rows LightGBM learns 1.00, with 400 trees 0.35.
+Both at their defaults. Two columns whose product is part of the target say nothing of it each by itself, which a
+hundred trees hardly find: of a million of these rows LightGBM learns 1.00, with 400 trees 0.35.
 
 {figures}
 """

@@ -12,7 +12,7 @@ import gce
 from gce._utils.workspace import workspace
 from gce.bases import Tree
 from gce.distributed import World
-from gce.estimators import _shard_choice
+from gce.estimators import _shard_choice, _shard_files
 from gce.estimators._shard_blocks import ShardReader
 from gce.estimators._shard_choice import HELD, choose_rows
 
@@ -62,7 +62,7 @@ def test_rows_that_cannot_be_learned_from():
     with pytest.raises(ValueError, match="sample weights holds -1 in batch 0"):
         model.fit(shards(sample_weight="w", w=np.linspace(-1, 1, 400)))
     with pytest.raises(ValueError, match="'a' contains infinity"):
-        model.fit(gce.Shards([pa.table({"a": [1.0, np.inf, 2.0], "y": [1.0, 2.0, 3.0]})], target="y"))
+        model.fit(gce.Shards([pa.table({"a": [1.0, np.inf] * 100, "y": np.arange(200.0)})], target="y"))
 
 
 def test_other_models_take_rows_in_memory():
@@ -141,3 +141,62 @@ def test_sampled_rows_have_every_class_and_every_gap(monkeypatch):
     assert model.classes_.tolist() == ["no", "rare", "yes"]
     assert "c is missing" in model.table_.get_feature_names_out()
     assert model.n_samples_fit_ == 400
+
+
+def test_groups_that_cannot_be_held_out_are_told():
+    few = [f"g{i % 3}" for i in range(400)]
+    with pytest.warns(UserWarning, match="no row is held out, so that there is no early stopping"):
+        gce.GCERegressor(**TREE | {"random_state": 1}).fit(shards(groups="g", g=few))
+
+
+@pytest.mark.filterwarnings("ignore:no row is held out")
+def test_groups_that_are_too_large_to_be_held_out_are_refused(monkeypatch):
+    for name in ("MOST_ROWS", "FEWEST_ROWS"):
+        monkeypatch.setattr(_shard_choice, name, 10)
+    few = [f"g{i % 3}" for i in range(400)]
+    reader = ShardReader(shards(groups="g", g=few).open(), World(), False)
+    refused = 0
+    for seed in range(60):
+        try:
+            choose_rows(reader, seed, 0.1)
+        except ValueError as error:
+            assert "rows are in groups that are held out, where 10 were to be" in str(error)  # noqa: PT017
+            refused += 1
+    assert 0 < refused < 30
+
+
+def test_groups_may_be_categories_of_few_codes():
+    codes = pa.array(np.arange(400) % 128, pa.int8())
+    group = pa.DictionaryArray.from_arrays(codes, pa.array([f"g{i}" for i in range(128)]))
+    whole = pa.concat_tables(batches()).append_column("g", group)
+    gce.GCERegressor(**TREE).fit(gce.Shards([whole], target="y", groups="g"))
+
+
+def test_balanced_classes_weigh_the_same_in_all_rows(monkeypatch):
+    for name in ("MOST_ROWS", "FEWEST_ROWS"):
+        monkeypatch.setattr(_shard_choice, name, 40)
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b", "c"], 2000, p=[0.9, 0.099, 0.001])
+    found = []
+    original = _shard_files.CodeFiles.write
+
+    def write(self, bases):
+        problem = original(self, bases)
+        found.append((problem.train[0, : problem.train_rows].numpy().copy(), problem.y[: problem.train_rows].numpy()))
+        return problem
+
+    monkeypatch.setattr(_shard_files.CodeFiles, "write", write)
+    gce.GCEClassifier(**TREE, class_weight="balanced").fit(shards(n=2000, target="z", z=y))
+    ((weight, codes),) = found
+    shares = weight @ codes
+    np.testing.assert_allclose(shares, 1 / 3, atol=0.05)
+
+
+def test_a_rare_class_among_groups_is_wanted_where_it_can_be_trained_on(monkeypatch):
+    for name in ("MOST_ROWS", "FEWEST_ROWS"):
+        monkeypatch.setattr(_shard_choice, name, 60)
+    rare = np.where(np.isin(np.arange(400), (3, 133, 267, 391)), "rare", np.where(np.arange(400) % 2, "no", "yes"))
+    groups = [f"g{i // 4}" for i in range(400)]
+    for seed in range(12):
+        given = shards(target="z", z=rare, groups="g", g=groups)
+        gce.GCEClassifier(**TREE | {"random_state": seed}).fit(given)

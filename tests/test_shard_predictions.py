@@ -153,6 +153,13 @@ def test_a_model_with_other_parts_goes_to_an_empty_folder_only(tmp_path, shards,
         regressor.predict_shards(shards, tmp_path / "out")
 
 
+def test_batches_in_memory_are_never_taken_for_those_before(tmp_path, regressor):
+    batches = [TRAIN.select(FEATURES)]
+    regressor.predict_shards(gce.Shards(batches), tmp_path / "out")
+    with pytest.raises(ValueError, match="batches in memory cannot be told from others"):
+        regressor.predict_shards(gce.Shards(batches), tmp_path / "out")
+
+
 def test_other_predictions_are_refused(tmp_path, shards, regressor, classifier):
     out = tmp_path / "out"
     regressor.predict_shards(shards, out)

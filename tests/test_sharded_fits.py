@@ -176,7 +176,7 @@ def test_processes_that_differ_are_told_apart(tmp_path):
                          rows=tmp_path / "rows.parquet", only={"1": {"max_iter": 3}})  # fmt: skip
     said = [process.communicate(timeout=60)[0] for process in processes]
     assert all(process.returncode for process in processes)
-    assert all("the processes of this fit differ in parameters" in text for text in said), said
+    assert all('differ in the parameter max_iter: "2" in process 0, "3" in' in text for text in said), said
 
 
 def test_a_process_that_hangs_is_a_time_out(tmp_path):
@@ -197,3 +197,33 @@ def test_a_process_that_hangs_is_a_time_out(tmp_path):
     finally:
         second.kill()
         second.communicate()
+
+
+def test_processes_may_have_different_numbers_of_threads(tmp_path):
+    """Rows enough for torch to use several threads for a sum."""
+    frame, y = numbers(40_000, d=3)
+    files = written(tmp_path / "data", frame, y, group=4000)
+    rows = tmp_path / "rows.parquet"
+    frame[:100].to_parquet(rows)
+    parameters = {"basis": ["tree", "neural"], "max_iter": 2}
+    found = []
+    for size, only in ((2, {"1": {"n_jobs": 2}}), (1, {"0": {"n_jobs": 2}})):
+        out, processes = start(tmp_path, size, f"of-{size}", parameters=parameters, files=files, rows=rows, only=only)
+        ended(processes)
+        found += [np.load(out / f"scores-{rank}.npy") for rank in range(size)]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+@pytest.mark.filterwarnings("ignore:.*the hull cannot reach them")
+def test_a_fit_at_its_bound_is_interrupted_anywhere(tmp_path):
+    """The weight of the zero function is used up: what is left of it must not depend on where blocks begin."""
+    frame, y = numbers(500)
+    shards = gce.Shards(written(tmp_path / "data", frame, y), target="y")
+    settings = {"basis": "symmetric", "bound": 1.0, "max_iter": 30, "n_iter_no_change": None, "random_state": 0}
+    whole = gce.GCERegressor(**settings).fit(shards)
+    for rounds in (5, 9, 23):
+        folder = tmp_path / f"checkpoint-{rounds}"
+        gce.GCERegressor(**settings | {"max_iter": rounds}).fit(shards, checkpoint=folder)
+        again = gce.GCERegressor(**settings).fit(shards, checkpoint=folder)
+        np.testing.assert_array_equal(again.raw_predict(frame).numpy(), whole.raw_predict(frame).numpy())

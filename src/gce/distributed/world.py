@@ -114,6 +114,7 @@ class World:
             for name in sorted({*about, *other}):
                 ours, theirs = every[0].get(name), other.get(name)
                 if ours != theirs:
+                    ours, theirs = _first_difference(ours, theirs)
                     raise ValueError(
                         f"the processes of this fit differ in {name}: {_short(ours)} in process 0, {_short(theirs)} in "
                         f"process {rank}; start all of them with the same call and the same versions"
@@ -182,6 +183,7 @@ class _ProcessGroup(World):
         except (RuntimeError, ValueError) as error:
             # what gloo and NCCL say of a closed connection or a time-out differs by version
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            first = first.rsplit("] ", 1)[-1].split(". ")[0].rstrip(".")
             raise ProcessError(
                 f"process {self.rank} of {self.size} waited for the others in vain ({first}): one of them ended or "
                 f"hangs; {_ADVICE}"
@@ -257,6 +259,14 @@ def process_group(timeout: float = 600.0) -> Iterator[World]:
         yield find_world()
     finally:
         dist.destroy_process_group()
+
+
+def _first_difference(ours: Any, theirs: Any) -> tuple[Any, Any]:
+    """The first items of two lists that differ, or the values themselves."""
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        one, other = next((one, other) for one, other in zip(ours, theirs, strict=True) if one != other)
+        return _first_difference(one, other)
+    return ours, theirs
 
 
 def _short(value: Any) -> str:

@@ -13,7 +13,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from gce._utils.devices import find_device
-from gce._utils.parallel import alone, limited, torch_threads
+from gce._utils.parallel import alone, limited, one_blas_thread, torch_threads
 from gce._utils.params import check_parameters, short_repr
 from gce._utils.random import draw_seed
 from gce._utils.warn import warn_user
@@ -95,7 +95,11 @@ class FitSession:
             stack.enter_context(torch.no_grad())
             stack.enter_context(torch_threads(model.n_jobs))
             stack.enter_context(limited(model.n_jobs))
-            if self.clock is not None:
+            if isinstance(self._given.X, Shards):
+                # sums of tensors are rounded by how many threads there are, and processes may have different numbers
+                stack.enter_context(alone())
+                stack.enter_context(one_blas_thread())
+            elif self.clock is not None:
                 # threads that wait for each other take far longer where others want the processor too
                 stack.enter_context(alone())
             self._stack = stack.pop_all()
@@ -124,9 +128,12 @@ class FitSession:
         if self.world.rank == 0:
             store = stack.enter_context(opened(self._checkpoint))
             self.world.wait()
-            return store
-        self.world.wait()
-        return Checkpoint(self._checkpoint, writes=False)
+        else:
+            self.world.wait()
+            store = Checkpoint(self._checkpoint, writes=False)
+        # nobody writes while others read
+        store.before_writing = self.world.wait
+        return store
 
     def _seed(self) -> int:
         if self.previous is not None:

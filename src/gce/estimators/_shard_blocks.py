@@ -134,7 +134,7 @@ def hash_values(column: Any) -> NDArray[np.uint64]:
     ]
     known = np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
     # a missing group is a group
-    return known[encoded.indices.fill_null(len(digests)).to_numpy()]
+    return known[encoded.indices.cast("int64").fill_null(len(digests)).to_numpy()]
 
 
 def take_rows(block: Block, rows: NDArray[np.intp]) -> Block:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gce._utils.optional import import_optional
 from gce._utils.params import short_repr
 from gce._utils.splitmix import splitmix64
+from gce._utils.warn import warn_user
 from gce.distributed import World
 from gce.estimators._shard_blocks import Block, ShardReader, exchange_blocks, in_order, join_blocks, take_rows
 
@@ -87,6 +88,8 @@ class Chosen:
         The least and the greatest target; None for classes.
     range_weight : tuple of float
         The least and the greatest weight.
+    class_weights : dict of float
+        The sum of the weights of each class, by :func:`class_key`.
     """
 
     features: Any
@@ -99,6 +102,12 @@ class Chosen:
     counts: NDArray[np.int64]
     range_y: Array | None
     range_weight: tuple[float, float]
+    class_weights: dict[str, float]
+
+
+def class_key(label: Any) -> str:
+    """What a class is called among processes."""
+    return f"class {label!r}"
 
 
 def choose_rows(reader: ShardReader, seed: int, fraction: float | None) -> Chosen:
@@ -139,10 +148,12 @@ class _Scan:
         self._shard: dict[int, int] = {}
         self._y: list[Array] = []
         self._weight: list[tuple[float, float]] = []
+        #: Weights of classes, by logical shard.
+        self._classes: dict[int, dict[str, float]] = {}
 
     def add(self, shard: int, block: Block) -> None:
         role = self._roles.of(block)
-        new = self._wanted(block)
+        new = self._wanted(block, role)
         self._shard.update(dict.fromkeys(new, shard))
         # whether others want an earlier row is not known yet
         spare = np.isin(block.number, np.array(new, np.uint64)) & (role == TRAINED)
@@ -153,8 +164,13 @@ class _Scan:
         if not self._reader.classes:
             y = np.asarray(block.y, dtype=np.float64).reshape(len(block.y), -1)
             self._y.append(np.stack([y.min(0), y.max(0)]))
+            return
+        labels, place = np.unique(block.y, return_inverse=True)
+        total = self._classes.setdefault(shard, {})
+        for label, weight in zip(labels.tolist(), np.bincount(place, block.weight).tolist(), strict=True):
+            total[class_key(label)] = total.get(class_key(label), 0.0) + weight
 
-    def _wanted(self, block: Block) -> list[int]:
+    def _wanted(self, block: Block, role: NDArray[np.uint8]) -> list[int]:
         """The first rows of this process with a class, or with a missing value in a column."""
         found: list[int] = []
         for name in block.features.column_names:
@@ -164,11 +180,13 @@ class _Scan:
                     self._first[f"column {name}"] = int(block.number[missing.argmax()])
                     found.append(self._first[f"column {name}"])
         if self._reader.classes:
-            labels, places = np.unique(block.y, return_index=True)
-            for label, place in zip(labels.tolist(), places.tolist(), strict=True):
-                if f"class {label!r}" not in self._first:
-                    self._first[f"class {label!r}"] = int(block.number[place])
-                    found.append(self._first[f"class {label!r}"])
+            # of groups that are held out no row can be trained on
+            rows = np.flatnonzero(role != HELD) if block.group is not None else np.arange(len(role))
+            labels, places = np.unique(block.y[rows], return_index=True)
+            for label, place in zip(labels.tolist(), rows[places].tolist(), strict=True):
+                if class_key(label) not in self._first:
+                    self._first[class_key(label)] = int(block.number[place])
+                    found.append(self._first[class_key(label)])
             if len(self._first) > _MOST_CLASSES + len(block.features.column_names):
                 raise ValueError(
                     f"target {self._reader.opened.targets[0]!r} has more than {_MOST_CLASSES:,} classes, such as "
@@ -189,6 +207,7 @@ class _Scan:
         self._kept, self._spare = [], []
         parts = exchange_blocks(kept, self._reader)
         everyone = join_blocks(parts)
+        self._check_held_out(int((roles.of(everyone) == HELD).sum()))
         return Chosen(
             everyone.features,
             everyone.y,
@@ -200,7 +219,23 @@ class _Scan:
             self._training,
             self._ranges(world),
             self._weights(world),
+            self._class_weights(world),
         )
+
+    def _check_held_out(self, count: int) -> None:
+        """Warn of groups that cannot be held out, and refuse those that are too large to be kept in memory."""
+        share, rows = self._roles.held_out, self._reader.opened.rows
+        if count > 4 * max(share * rows, FEWEST_ROWS):
+            raise ValueError(
+                f"{count:,} rows are in groups that are held out, where {share * rows:,.0f} were to be: give smaller "
+                "groups, or none"
+            )
+        if count == 0 and share > 0:
+            warn_user(
+                "no row is held out, so that there is no early stopping: there are too few rows or groups for "
+                f"{100 * share:.2g} % of them; set another random_state or validation_fraction with cv=None",
+                UserWarning,
+            )
 
     def _check_rows(self) -> None:
         """Check that every process has something to learn from."""
@@ -224,6 +259,15 @@ class _Scan:
         own = np.stack(self._y) if self._y else np.zeros((0, 2, len(self._reader.opened.targets)))
         every = np.concatenate([np.frombuffer(one).reshape(-1, *own.shape[1:]) for one in world.gather(own.tobytes())])
         return np.stack([every[:, 0].min(0), every[:, 1].max(0)])
+
+    def _class_weights(self, world: World) -> dict[str, float]:
+        """Added up in the order of shards."""
+        total: dict[str, float] = {}
+        for written in world.gather(json.dumps(list(self._classes.values())).encode()):
+            for shard in json.loads(written):
+                for key, weight in shard.items():
+                    total[key] = total.get(key, 0.0) + weight
+        return total
 
     def _weights(self, world: World) -> tuple[float, float]:
         every = np.concatenate([np.frombuffer(one) for one in world.gather(np.array(self._weight).tobytes())])

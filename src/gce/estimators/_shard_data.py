@@ -23,6 +23,7 @@ from gce.estimators._shard_blocks import ShardReader
 from gce.estimators._shard_choice import HELD_OUT, Chosen, choose_rows
 from gce.estimators._shard_files import CodeFiles
 from gce.estimators._validation import (
+    Bound,
     FitInput,
     build_problem,
     check_classes,
@@ -38,6 +39,9 @@ from gce.training.data import FitData
 from gce.training.families import sees_statistics
 from gce.training.plan import bases_on_all_rows
 from gce.training.targets import Target
+
+#: Parameters that may differ among processes: callbacks may be of one process only.
+_FREE = ("n_jobs", "verbose", "callbacks")
 
 
 def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: Workspace) -> FitData:
@@ -64,7 +68,7 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
     if not opened.targets:
         raise ValueError("Shards for a fit need a target: give target='the name of a column'")
     source = opened.fingerprint()
-    world.check_equal({"version": __version__, "torch": torch.__version__, "parameters": _words(model), **source})
+    world.check_equal({"version": __version__, "torch": torch.__version__, **_words(model), **source})
     reader = ShardReader(opened, world, is_classifier(model))
     chosen = choose_rows(reader, seed, _fraction(model))
     division = Division(chosen.counts, reader.own.start, reader.own.stop, world)
@@ -73,10 +77,12 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
     chosen, held = replace(chosen, features=None), np.flatnonzero(chosen.held_out)
     members = from_splits(rows.X, rows.weight, [(np.flatnonzero(~chosen.held_out), held)])
     check_classes(target, rows.codes, members)
-    sources = with_statistics(schema, rows.X, rows.weight) if sees_statistics(model.basis) else {}
+    # rows of a group that are not in memory would have statistics of those that are
+    leaks = opened.group is not None and chosen.roles.sampled < 1
+    sources = with_statistics(schema, rows.X, rows.weight) if sees_statistics(model.basis) and not leaks else {}
     found, own = learn_statistics(sources, members, rows.X, rows.target, target, rows.groups)
     table = fit_table(model, rows, schema, found, own)
-    loss, offset, bound = fit_constants(model, rows, target, _reaching(hull_bound(model.bound), chosen, target))
+    loss, offset, bound = fit_constants(model, rows, target, _reaching(model.bound, chosen, target))
     problem = build_problem("cpu", table, loss, rows.X, rows.target, members, offset, bound, own)
     data = FitData(
         table=table,
@@ -125,18 +131,20 @@ def _check_arguments(model: Any, given: FitInput, world: World) -> None:
 
 
 def _words(model: Any) -> dict[str, str]:
-    """The parameters of a model, for comparison: callbacks may be of one process only, and their addresses differ."""
-    own = ("n_jobs", "verbose", "callbacks")
-    return {name: repr(value) for name, value in model.get_params(deep=False).items() if name not in own}
+    """The parameters of a model, for comparison; the repr of a generator of random numbers has its address."""
+    own = {name: value for name, value in model.get_params(deep=False).items() if name not in _FREE}
+    if not isinstance(own["random_state"], int | None):
+        del own["random_state"]
+    return {f"the parameter {name}": repr(value) for name, value in own.items()}
 
 
 def _fraction(model: Any) -> float | None:
     return HELD_OUT if model.cv is not None else model.validation_fraction
 
 
-def _reaching(bound: Any, chosen: Chosen, target: Target) -> Any:
+def _reaching(given: Any, chosen: Chosen, target: Target) -> Bound:
     """A bound for the targets of all rows, not only of the chosen ones."""
-    if chosen.range_y is None:
-        return bound
+    if chosen.range_y is None or given is not None:
+        return hull_bound(given)
     ends = torch.from_numpy(target.encode(chosen.range_y if chosen.range_y.shape[1] > 1 else chosen.range_y[:, 0]))
-    return lambda kind, y, weight, offset: bound(kind, torch.cat([y, ends]), weight, offset)
+    return lambda kind, y, weight, offset: hull_bound(None)(kind, ends, weight, offset)

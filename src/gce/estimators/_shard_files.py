@@ -19,7 +19,7 @@ from gce.bases.trees.coding import code_rows
 from gce.bases.trees.stored import StoredRows
 from gce.distributed import Division
 from gce.estimators._shard_blocks import Block, ShardReader, take_rows
-from gce.estimators._shard_choice import HELD, TRAINED, Chosen
+from gce.estimators._shard_choice import HELD, TRAINED, Chosen, class_key
 from gce.preprocessing import read_frame
 from gce.preprocessing.mixed import MixedRows, Rows, telling_blocks
 from gce.preprocessing.row_hashes import hash_rows
@@ -160,12 +160,11 @@ class CodeFiles:
 
     @cached_property
     def _class_factors(self) -> Array | float:
-        """Factors of the classes, ``(classes,)``, by the weights of the rows in memory."""
+        """Factors of the classes, ``(classes,)``, by the weights of all rows."""
         target = self.data.target
         if target.classes is None:
             return 1.0
-        labels = target.encode(self.chosen.y)
-        total = np.bincount(class_codes(labels), self.chosen.weight, minlength=len(target.classes)).astype(np.float64)
+        total = np.array([self.chosen.class_weights[class_key(label)] for label in target.classes.tolist()])
         return target.row_factors(target.encode(target.classes), total)
 
     def _factors(self, y: Array) -> Array | float:

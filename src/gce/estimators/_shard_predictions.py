@@ -122,6 +122,11 @@ def _problem(folder: Path, about: dict[str, Any]) -> str:
     words = {"model": "another model", "method": "another method", "shards": "other rows"}
     if different:
         return f"the folder {str(folder)!r} has predictions of {words[different[0]]}: {advice}"
+    if not about["shards"]["files"]:
+        return (
+            f"the folder {str(folder)!r} has predictions already, and batches in memory cannot be told from others: "
+            f"{advice}"
+        )
     return ""
 
 

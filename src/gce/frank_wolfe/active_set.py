@@ -227,8 +227,8 @@ class ActiveSet:
         position = torch.arange(len(self.members), device=self.members.device)
         self.slots.append(Slot(proposal.atoms, position, proposal.step_length))
         self.weights = torch.cat([self.weights, size[:, None]], 1)
-        # what is left, rather than less at every step: the sum stays 1 however many steps are taken
-        self.weights[:, 0] = (1 - self.weights[:, 1:].sum(1)).clamp(min=0)
+        # step by step, as kernels do: the same bits wherever a fit was interrupted
+        self.weights[:, 0] = (self.weights[:, 0] - size).clamp(min=0)
         self._pred = pred
         self.calls, self.last_gap, self.t = self.calls + 1, gap, self.t + 1
         self._cache = None

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -70,6 +70,8 @@ class Checkpoint:
         #: The seed and the fingerprint of the fit in the folder; None where there is none yet.
         self.seed: int | None = None
         self._known: dict[str, Any] | None = None
+        #: Called once all rounds of the folder have been read.
+        self.before_writing: Callable[[], None] = _nothing
         #: Members of the fit that claimed the folder, and what its files are marked with.
         self.members, self.name = 0, ""
         if (self.folder / _HEAD).exists():
@@ -135,6 +137,10 @@ class Checkpoint:
             head = Parts({"content": "checkpoint", "seed": self.seed, "about": self._about})
             container.write(self.folder / _HEAD, head.meta, {})
             self._fresh = False
+
+
+def _nothing() -> None:
+    """One process need not wait for others."""
 
 
 def _keep_nothing(record: Round, active: ActiveSet) -> None:

@@ -45,11 +45,9 @@ class Shards:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> import pyarrow.parquet as pq
     >>> from gce import Shards
-    >>> for i in range(2):
-    ...     pq.write_table(pa.table({"a": [1.0, 2.0, 3.0], "y": [0.0, 1.0, 2.0]}), f"part-{i}.parquet")
-    >>> opened = Shards("part-*.parquet", target="y").open()
+    >>> batches = [pa.table({"a": [1.0, 2.0, 3.0], "y": [0.0, 1.0, 2.0]}) for _ in range(2)]
+    >>> opened = Shards(batches, target="y").open()
     >>> opened.rows, opened.columns, opened.targets
     (6, ('a',), ('y',))
     >>> opened.read(1)["y"].to_pylist()

@@ -52,6 +52,9 @@ class RoundStore(Protocol):
     def resume(self, family: FamilyPlan, fit: FamilyFit, data: FitData) -> ResumeState:
         """Replay the rounds that the store has of a family."""
 
+    def before_writing(self) -> None:
+        """Wait until all who read the store have done so."""
+
 
 @dataclass(frozen=True, eq=False)
 class FittedFamilies:
@@ -114,6 +117,8 @@ def run(
         store.begin(plan, data)
     fits = _begin_families(plan, data, previous)
     resume = {} if store is None else {p.name: store.resume(p, fits[p.name], data) for p in plan.families}
+    if store is not None:
+        store.before_writing()
     families, fitted = plan.families, FittedFamilies(plan, fits, clock)
     task.begin(sum(family.max_rounds for family in families))
     with _watching(plan, fitted, data, callbacks, task) as watchers:
