@@ -185,7 +185,7 @@ def test_a_process_that_hangs_is_a_time_out(tmp_path):
     frame.to_parquet(tmp_path / "rows.parquet")
     checkpoint = tmp_path / "checkpoint"
     _, (first, second) = start(tmp_path, 2, "hang", parameters={"basis": "tree", "max_iter": 2000, "tol": 0.0,
-                               "n_iter_no_change": None, "max_atoms": 2000}, files=files, timeout=4,
+                               "n_iter_no_change": None, "max_atoms": 2000}, files=files, timeout=10,
                                rows=tmp_path / "rows.parquet", checkpoint=str(checkpoint))  # fmt: skip
     try:
         while not list(checkpoint.glob("round-*.safetensors")):
