@@ -32,7 +32,6 @@ from gce.estimators._validation import (
     monotonic_signs,
     read_rows,
 )
-from gce.preprocessing.shards import Shards
 from gce.preprocessing.splits import from_splits
 from gce.preprocessing.target_statistics import with_statistics
 from gce.training.data import FitData
@@ -106,8 +105,6 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
 
 def _check_arguments(model: Any, given: FitInput, world: World) -> None:
     """Refuse what rows in files cannot be fitted with."""
-    if not isinstance(given.X, Shards):
-        raise TypeError(f"Shards are expected, got {type(given.X).__name__}")
     others = ("y", "sample_weight", "groups", "X_val", "y_val", "sample_weight_val")
     extra = [name for name in others if getattr(given, name) is not None]
     if extra:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from gce._utils.workspace import Workspace
 from gce.bases.base import Basis
-from gce.bases.trees.binned import BinnedBasis, BinnedRows
+from gce.bases.trees.binned import BinnedRows
 from gce.bases.trees.binning import Bins
 from gce.bases.trees.coding import code_rows
 from gce.bases.trees.stored import StoredRows
+from gce.bases.trees.tree import Tree
 from gce.distributed import Division
 from gce.estimators._shard_blocks import Block, ShardReader, take_rows
 from gce.estimators._shard_choice import HELD, TRAINED, Chosen, class_key
@@ -71,12 +72,12 @@ class CodeFiles:
             The training rows of this process, then the rows that are held out.
         """
         given = self.data.problem
-        few, own = given.train_rows, int(self.division.counts[self.reader.own.start : self.reader.own.stop].sum())
+        few, own = given.train_rows, self.division.own_rows
         rows = own + len(given.y) - few
-        trees = [basis for basis in bases if isinstance(basis, BinnedBasis)]
+        trees = [basis for basis in bases if isinstance(basis, Tree)]
         bins = {most: BinnedRows.of(given.X, most).bins for most in sorted({basis.max_bins for basis in trees})}
         codes = {most: self._codes(most, found, rows) for most, found in bins.items()}
-        names = np.zeros(rows, np.uint64) if any(vars(basis).get("subsample", 1.0) < 1 for basis in trees) else None
+        names = np.zeros(rows, np.uint64) if any(basis.subsample < 1 for basis in trees) else None
         y = self.files.array("y", (rows, given.y.shape[1]), np.float64)
         weight, held_out = (self.files.array(name, (1, rows), np.float64) for name in ("weight", "held_out"))
         at = 0
