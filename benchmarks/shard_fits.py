@@ -1,9 +1,11 @@
-"""Fits of rows in files: samples, processes, links, memory and ten million rows.
+"""Fits of rows in files: samples, processes, sums, links, memory and ten million rows.
 
-    python benchmarks/shard_fits.py sample | processes | links | memory | large   [--folder FOLDER]
+    python benchmarks/shard_fits.py PART... [--folder FOLDER] [--results FOLDER] [--large-rows ROWS]
 
-Figures are added to benchmarks/results/shard_fits.json, and the page shard_fits.md is made of what is there. ``links``
-needs the right to make network namespaces; ``memory`` 20 GB of disk; ``large`` LightGBM.
+Parts: sample, processes, sums, links, memory, large. Figures are added to shard_fits.json, and the page shard_fits.md
+is made of what is there, in benchmarks/results unless told otherwise. A part that is killed goes on after its last
+measurement when it is started again. ``sums`` and ``links`` need root, /dev/net/tun and a C compiler (slow_link.py);
+``memory`` 20 GB of disk; ``large`` LightGBM.
 """
 
 from __future__ import annotations
@@ -11,165 +13,164 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
-import socket
-import subprocess
+import signal
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import shard_page
 from harness import logger
+from shard_group import measured
 from shard_rows import write_rows
+from slow_link import Hosts, Line
 
 RESULTS = Path(__file__).parent / "results"
-WORKER = Path(__file__).parent / "shard_worker.py"
 #: Rounds of each measured fit: boosted trees of 63 leaves.
 TREES = {"basis": "tree-63", "max_iter": 30, "n_iter_no_change": None}
-#: Links between two hosts: bits per second, and milliseconds there.
-LINKS = {"10 Gbit/s, 0.1 ms": ("10gbit", "0.1ms"), "1 Gbit/s, 10 ms": ("1gbit", "10ms")}
+#: Links between two hosts.
+LINKS = {"10 Gbit/s, 0.1 ms": Line(1e10, 1e-4), "1 Gbit/s, 10 ms": Line(1e9, 1e-2)}
+#: Bytes of sums that are measured by themselves, and how often.
+SUMS, TIMES = (1024, 131_072, 1_048_576), 40
+#: Trees of the second LightGBM of ``large``.
+MORE_TREES = 400
 
 
-def fitted(size: int, settings: dict[str, Any], hosts: tuple[str, ...] | None = None) -> dict[str, Any]:
-    """What process 0 of a fit of some processes reports."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "settings.json"
-        path.write_text(json.dumps({**settings, "out": str(Path(folder) / "found.json")}))
-        started = []
-        for rank, about in enumerate(environment(size, settings["threads"], hosts is not None)):
-            if settings.get("limit"):
-                # allocators reserve memory that nobody uses, which the limit counts
-                about |= {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
-            inside = [] if hosts is None else ["ip", "netns", "exec", hosts[rank]]
-            started.append(subprocess.Popen([*inside, sys.executable, str(WORKER), str(path)], env=about))
-        failed = [process.wait() for process in started]
-        if any(failed):
-            raise RuntimeError(f"processes ended with {failed}")
-        return json.loads((Path(folder) / "found.json").read_text())
+@dataclass(frozen=True)
+class Run:
+    """Where a run has its rows, and what it has measured of a part that is not at its end.
+
+    Parameters
+    ----------
+    folder : Path
+        For files of rows, and for the figures of parts that were killed.
+    rows : int
+        Of the part ``large``.
+    """
+
+    folder: Path
+    rows: int
+
+    def path(self, part: str) -> Path:
+        return self.folder / f"{part}.partial.json"
+
+    def kept(self, part: str, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """A figure of a part: what an earlier run measured, or what is measured now."""
+        path = self.path(part)
+        known = json.loads(path.read_text()) if path.exists() else {}
+        if name not in known:
+            known[name] = measure()
+            logger.info("%s, %s: %s", part, name, known[name])
+            path.write_text(json.dumps(known))
+        return known[name]
 
 
-def environment(size: int, threads: int, linked: bool = False) -> list[dict[str, str]]:
-    """The environment of each process of a group, as ``torchrun`` sets it."""
-    about = {"WORLD_SIZE": str(size), "MASTER_PORT": str(free_port())}
-    about |= {"MASTER_ADDR": "10.77.0.1" if linked else "127.0.0.1"}
-    about |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    links = [{"GLOO_SOCKET_IFNAME": f"gce{rank}"} if linked else {} for rank in range(size)]
-    return [{**os.environ, **about, "RANK": str(rank), **link} for rank, link in enumerate(links)]
+def linked(size: int, link: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """What processes on hosts of their own report, with the link that they had."""
+    with Hosts(size, LINKS[link]) as hosts:
+        checked = hosts.check()
+        found = measured(size, settings, hosts)
+    return found | {"processes": size, "link": link, **checked, "carried": hosts.carried}
 
 
-def free_port() -> int:
-    with socket.socket() as some:
-        some.bind(("127.0.0.1", 0))
-        return int(some.getsockname()[1])
-
-
-def processes(folder: Path) -> dict[str, Any]:
-    """One, two and four processes of one thread each on a million rows; fewer on a quarter of them and on four."""
+def processes(run: Run) -> dict[str, Any]:
+    """One, two and four processes of one thread each on a quarter of a million rows to four."""
     found = {}
-    for rows, sizes in ((250_000, (1, 2)), (1_000_000, (1, 2, 4)), (4_000_000, (1, 2))):
-        files = write_rows(folder, rows, 30)
-        for size in sizes:
-            settings = {"files": files, "threads": 1, "parameters": TREES}
-            found[f"{rows:,} rows, {size} process{'es' * (size > 1)}"] = fitted(size, settings) | {
-                "rows": rows,
-                "processes": size,
-            }
-            logger.info(
-                "%d rows, %d processes: %s", rows, size, found[f"{rows:,} rows, {size} process{'es' * (size > 1)}"]
-            )
-    return {"processes": found}
+    for rows in (250_000, 500_000, 1_000_000, 2_000_000, 4_000_000):
+        settings = {"files": write_rows(run.folder, rows, 30), "threads": 1, "parameters": TREES}
+        for size in (1, 2, 4):
+            name = f"{rows:,} rows, {size} process{'es' * (size > 1)}"
+            entry = run.kept("processes", name, partial(measured, size, settings))
+            found[name] = entry | {"rows": rows, "processes": size}
+    return found
 
 
-def links(folder: Path) -> dict[str, Any]:
-    """Two processes on hosts of their own: network namespaces with a link that is made slow."""
+def links(run: Run) -> dict[str, Any]:
+    """Fits of processes on hosts of their own with slow links between them."""
     found = {}
-    files = write_rows(folder, 1_000_000, 30)
-    for name, (rate, delay) in LINKS.items():
-        with Hosts(rate, delay) as hosts:
-            settings = {"files": files, "threads": 1, "parameters": TREES}
-            found[name] = fitted(2, settings, hosts.names) | {"rows": 1_000_000, "processes": 2}
-            logger.info("%s: %s", name, found[name])
-    return {"links": found}
+    for link in LINKS:
+        for rows, size in ((250_000, 2), (1_000_000, 2), (1_000_000, 4)):
+            settings = {"files": write_rows(run.folder, rows, 30), "threads": 1, "parameters": TREES}
+            name = f"{link}, {rows:,} rows, {size} hosts"
+            found[name] = run.kept("links", name, partial(linked, size, link, settings)) | {"rows": rows}
+    return found
 
 
-class Hosts:
-    """Two network namespaces with a link between them."""
-
-    names = ("gce-host-0", "gce-host-1")
-
-    def __init__(self, rate: str, delay: str) -> None:
-        self._rate, self._delay = rate, delay
-
-    def __enter__(self) -> Hosts:
-        self._remove()
-        first, second = self.names
-        for name in self.names:
-            run("ip", "netns", "add", name)
-        run("ip", "link", "add", "gce0", "netns", first, "type", "veth", "peer", "name", "gce1", "netns", second)
-        for rank, name in enumerate(self.names):
-            inside = ("ip", "netns", "exec", name)
-            run(*inside, "ip", "address", "add", f"10.77.0.{rank + 1}/24", "dev", f"gce{rank}")
-            for device in ("lo", f"gce{rank}"):
-                run(*inside, "ip", "link", "set", device, "up")
-            shaped = ("rate", self._rate, "delay", self._delay, "limit", "100000")
-            run(*inside, "tc", "qdisc", "add", "dev", f"gce{rank}", "root", "netem", *shaped)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._remove()
-
-    def _remove(self) -> None:
-        for name in self.names:
-            subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL, check=False)
+def sums(run: Run) -> dict[str, Any]:
+    """Sums over processes on hosts of their own, without a fit."""
+    found, settings = {}, {"threads": 1, "sums": SUMS, "times": TIMES}
+    for link in LINKS:
+        for size in (2, 4, 8, 16):
+            name = f"{link}, {size} hosts"
+            found[name] = run.kept("sums", name, partial(linked, size, link, settings))
+    return found
 
 
-def run(*command: str) -> None:
-    subprocess.run(command, check=True)
-
-
-def memory(folder: Path) -> dict[str, Any]:
+def memory(run: Run) -> dict[str, Any]:
     """8 GB of numbers in a process of 2 GB, and a part of them in memory."""
     parameters = {**TREES, "basis": "auto", "max_iter": 20}
-    large = write_rows(folder, 10_000_000, 100)
-    limited = fitted(1, {"files": large, "threads": 2, "parameters": parameters, "limit": 2_000_000_000})
-    small = write_rows(folder, 500_000, 100)
-    in_memory = fitted(1, {"files": small, "threads": 2, "parameters": parameters, "in_memory": True})
-    return {"memory": {"files": limited | {"rows": 10_000_000}, "in memory": in_memory | {"rows": 500_000}}}
+    large = write_rows(run.folder, 10_000_000, 100)
+    small = write_rows(run.folder, 500_000, 100)
+    common = {"threads": 2, "parameters": parameters}
+    limited = run.kept("memory", "files", partial(measured, 1, {**common, "files": large, "limit": 2_000_000_000}))
+    whole = run.kept("memory", "in memory", partial(measured, 1, {**common, "files": small, "in_memory": True}))
+    return {"files": limited | {"rows": 10_000_000}, "in memory": whole | {"rows": 500_000}}
 
 
-def large(folder: Path) -> dict[str, Any]:
-    """Ten million rows of 30 columns: GCE's default from files, and LightGBM's from memory."""
-    files = write_rows(folder, 10_000_000, 30)
-    test = write_rows(folder, 500_000, 30, seed=1)
-    common = {"files": files, "test": test, "threads": 2}
+def large(run: Run) -> dict[str, Any]:
+    """Ten million rows of 30 columns: GCE's default from files, and LightGBM from memory."""
+    files = write_rows(run.folder, run.rows, 30, target="additive")
+    test = write_rows(run.folder, 500_000, 30, seed=1, target="additive")
+    common = {"files": files, "test": test, "threads": 2, "parameters": {}}
+    peers = {"LightGBM": {}, f"LightGBM, {MORE_TREES} trees": {"n_estimators": MORE_TREES}}
+    models = {"GCE": common, **{name: {**common, "lightgbm": own} for name, own in peers.items()}}
+    found = {}
+    for name, settings in models.items():
+        entry = run.kept("large", f"{name}, {run.rows:,} rows", partial(measured, 1, settings))
+        found[name] = entry | {"rows": run.rows}
+    return found
+
+
+def sample(run: Run) -> dict[str, Any]:
+    """A million rows: forests and networks of a sample, and of all rows in memory."""
+    files, test = write_rows(run.folder, 1_000_000, 30), write_rows(run.folder, 500_000, 30, seed=1)
+    common = {"files": files, "test": test, "threads": 2, "parameters": {}}
     return {
-        "large": {
-            "GCE": fitted(1, {**common, "parameters": {}}),
-            "LightGBM": fitted(1, {**common, "parameters": {}, "peer": "lightgbm"}),
-        }
+        "from files": run.kept("sample", "from files", partial(measured, 1, common)),
+        "in memory": run.kept("sample", "in memory", partial(measured, 1, {**common, "in_memory": True})),
     }
 
 
-def sample(folder: Path) -> dict[str, Any]:
-    """A million rows: forests and networks of a sample, and of all rows in memory."""
-    files, test = write_rows(folder, 1_000_000, 30), write_rows(folder, 500_000, 30, seed=1)
-    common = {"files": files, "test": test, "threads": 2, "parameters": {}}
-    return {"sample": {"from files": fitted(1, common), "in memory": fitted(1, {**common, "in_memory": True})}}
-
-
-PARTS = {"sample": sample, "processes": processes, "links": links, "memory": memory, "large": large}
+PARTS = {
+    "sample": sample,
+    "processes": processes,
+    "sums": sums,
+    "links": links,
+    "memory": memory,
+    "large": large,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=list(PARTS), metavar="PART")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "gce-shards")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--large-rows", type=int, default=10_000_000, help="rows of the part large")
     given = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logger.setLevel(logging.INFO)
+    # so that processes and hosts are removed on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    given.folder.mkdir(parents=True, exist_ok=True)
+    given.results.mkdir(parents=True, exist_ok=True)
+    run = Run(given.folder, given.large_rows)
     for part in given.parts:
-        shard_page.add(RESULTS / "shard_fits.json", PARTS[part](given.folder))
+        shard_page.add(given.results / "shard_fits.json", {part: PARTS[part](run)})
+        run.path(part).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

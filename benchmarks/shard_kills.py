@@ -18,39 +18,47 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import shard_page
 from harness import logger
-from shard_fits import RESULTS, environment
+from shard_fits import RESULTS
+from shard_group import environment
 from shard_rows import write_rows
 
-#: All families; trees of 60 rounds each.
-PARAMETERS = {"max_iter": 60, "n_iter_no_change": None}
+#: All families, and how many of the 40,000 rows are sampled, so that networks are trained by all processes together.
+PARAMETERS, SAMPLED = {"max_iter": 30, "n_iter_no_change": None}, 8192
 WORKER = Path(__file__).parents[1] / "tests" / "sharded.py"
 
 
 def start(folder: Path, size: int, files: str, rows: Path) -> list[subprocess.Popen[bytes]]:
     """The processes of a fit with a checkpoint."""
     about = {"classes": False, "parameters": PARAMETERS, "files": files, "rows": str(rows), "out": str(folder)}
-    about |= {"timeout": 20}
+    about |= {"timeout": 20, "most_rows": SAMPLED}
     path = folder / "settings.json"
     path.write_text(json.dumps(about | {"checkpoint": str(folder / "checkpoint")}))
     command, quiet = [sys.executable, str(WORKER), str(path)], {"stderr": subprocess.DEVNULL}
     return [subprocess.Popen(command, env=one, **quiet) for one in environment(size, threads=1)]
 
 
-def killed(processes: list[subprocess.Popen[bytes]], rank: int, seconds: float) -> bool:
-    """Whether a process was killed before the fit had ended."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and any(process.poll() is None for process in processes):
+def killed(processes: list[subprocess.Popen[bytes]], rank: int, checkpoint: Path, rounds: int, seconds: float) -> bool:
+    """Whether a process was killed, some time after so many rounds more were written, before the fit had ended."""
+    rounds += written(checkpoint)
+    while written(checkpoint) < rounds and any(process.poll() is None for process in processes):
         time.sleep(0.001)
+    time.sleep(seconds)
     if processes[rank].poll() is not None:
         return False
     processes[rank].send_signal(signal.SIGKILL)
     for process in processes:
         process.wait(timeout=120)
     return True
+
+
+def written(checkpoint: Path) -> int:
+    """How many rounds a checkpoint has."""
+    return len(list(checkpoint.glob("*round-*")))
 
 
 def campaign(kills: int, seed: int) -> dict[str, Any]:
@@ -61,14 +69,14 @@ def campaign(kills: int, seed: int) -> dict[str, Any]:
         files = write_rows(folder / "data", 40_000, 10, group=2_500)
         rows = folder / "rows.parquet"
         frame(files).head(2000).to_parquet(rows)
-        expected, seconds = alone(folder, files, rows)
+        expected = alone(files, rows)
         while done < kills:
             size = int(rng.integers(1, 5))
-            rank, moment = int(rng.integers(size)), float(rng.uniform(2.0, 6.0 + seconds))
-            if killed(start(folder, size, files, rows), rank, moment):
+            rank, rounds, moment = int(rng.integers(size)), int(rng.integers(16)), float(rng.uniform(0.0, 1.0))
+            checkpoint = folder / "checkpoint"
+            if killed(start(folder, size, files, rows), rank, checkpoint, rounds, moment):
                 done += 1
-                rounds = len(list((folder / "checkpoint").glob("*round-*")))
-                moments.append({"processes": size, "rank": rank, "seconds": round(moment, 2), "rounds": rounds})
+                moments.append({"processes": size, "rank": rank, "rounds": written(checkpoint)})
                 logger.info("%s", moments[-1])
             elif (folder / "scores-0.npy").exists():
                 # the fit was faster: another checkpoint
@@ -87,15 +95,16 @@ def frame(files: str) -> Any:
     return pd.concat([pd.read_parquet(path) for path in sorted(Path(files).parent.glob("*.parquet"))]).drop(columns="y")
 
 
-def alone(folder: Path, files: str, rows: Path) -> tuple[np.ndarray, float]:
-    """The scores of one process that nobody kills, without a checkpoint, and the seconds of its fit."""
+def alone(files: str, rows: Path) -> np.ndarray:
+    """The scores of one process that nobody kills, without a checkpoint."""
     import pandas as pd
 
     import gce
+    from gce.estimators import _shard_choice
 
-    began = time.perf_counter()
-    model = gce.GCERegressor(random_state=0, n_jobs=1, **PARAMETERS).fit(gce.Shards(files, target="y"))
-    return model.raw_predict(pd.read_parquet(rows)).numpy(), time.perf_counter() - began
+    with patch.multiple(_shard_choice, MOST_ROWS=SAMPLED, FEWEST_ROWS=SAMPLED):
+        model = gce.GCERegressor(random_state=0, n_jobs=1, **PARAMETERS).fit(gce.Shards(files, target="y"))
+    return model.raw_predict(pd.read_parquet(rows)).numpy()
 
 
 def check(folder: Path, expected: np.ndarray) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import threading
@@ -14,10 +15,10 @@ import numpy as np
 
 
 class Counter:
-    """Calls, bytes and seconds of the sums over processes."""
+    """The sums over processes: when each one ended, its bytes and its seconds."""
 
     def __init__(self) -> None:
-        self.calls, self.bytes, self.seconds = 0, 0, 0.0
+        self.sums: list[tuple[float, int, float]] = []
 
     def watch(self, kind: Any, name: str) -> None:
         inner = getattr(kind, name)
@@ -25,10 +26,15 @@ class Counter:
         def counted(world: Any, numbers: Any) -> None:
             began = time.perf_counter()
             inner(world, numbers)
-            self.seconds += time.perf_counter() - began
-            self.calls, self.bytes = self.calls + 1, self.bytes + numbers.nbytes
+            ended = time.perf_counter()
+            self.sums.append((ended, numbers.nbytes, ended - began))
 
         setattr(kind, name, counted)
+
+    def between(self, began: float, ended: float) -> dict[str, Any]:
+        """Calls, bytes and seconds of the sums in a time."""
+        own = [one for one in self.sums if began < one[0] < ended]
+        return {"calls": len(own), "bytes": sum(one[1] for one in own), "in_sums": sum(one[2] for one in own)}
 
 
 class Memory(threading.Thread):
@@ -60,7 +66,14 @@ def gce_fit(settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     parameters = dict(settings["parameters"])
     if parameters.get("basis") == "tree-63":
         parameters["basis"] = gce.bases.Tree(max_leaf_nodes=63, max_features=0.75, learning_rate=0.2)
-    model = gce.GCERegressor(random_state=0, n_jobs=settings["threads"], verbose=False, **parameters)
+    #: When the last round had ended, and how long all of them had taken.
+    last = [0.0, 0.0]
+
+    def note(step: Any) -> None:
+        last[:] = time.perf_counter(), step.seconds
+
+    about = {"random_state": 0, "n_jobs": settings["threads"], "verbose": False, "callbacks": [note]}
+    model = gce.GCERegressor(**about, **parameters)
     counter = Counter()
     for name in ("add_up", "take_largest"):
         counter.watch(world._ProcessGroup, name)
@@ -74,16 +87,32 @@ def gce_fit(settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         began = time.perf_counter()
         model.fit(gce.Shards(settings["files"], target="y", folder=settings.get("folder")))
         seconds = time.perf_counter() - began
-    first = model.history_[0]
     rounds = [entry["seconds"] for entry in model.history_ if entry.get("family") in (None, "tree")]
-    shared = {"calls": counter.calls, "bytes": counter.bytes, "in_sums": counter.seconds}
+    ended, took = last
     return model, {
         "seconds": seconds,
         "rounds": len(rounds),
         "in_rounds": rounds[-1],
-        "first": first["seconds"],
-        **shared,
+        **counter.between(ended - took, ended),
     }
+
+
+def sums(settings: dict[str, Any]) -> dict[str, Any]:
+    """The median seconds of a sum over processes, by its bytes, one right after another."""
+    from gce.distributed import find_world, process_group
+
+    found = {}
+    with process_group():
+        world = find_world()
+        for size in settings["sums"]:
+            numbers, took = np.zeros(size // 8, np.int64), []
+            for _ in range(settings["times"]):
+                began = time.perf_counter()
+                world.add_up(numbers)
+                took.append(time.perf_counter() - began)
+            # the first ones open the window of TCP
+            found[str(size)] = float(np.median(took[len(took) // 4 :]))
+    return {"seconds": found}
 
 
 def lightgbm_fit(settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -92,8 +121,20 @@ def lightgbm_fit(settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     rows = frame_of(settings["files"])
     y = rows.pop("y")
     began = time.perf_counter()
-    model = lightgbm.LGBMRegressor(random_state=0, n_jobs=settings["threads"], verbose=-1).fit(rows, y)
+    about = {"random_state": 0, "n_jobs": settings["threads"], "verbose": -1}
+    model = lightgbm.LGBMRegressor(**about, **settings["lightgbm"]).fit(rows, y)
     return model, {"seconds": time.perf_counter() - began}
+
+
+def fit(settings: dict[str, Any]) -> dict[str, Any]:
+    """What a fit took, and where there are test rows what its model predicts of them."""
+    model, found = (lightgbm_fit if "lightgbm" in settings else gce_fit)(settings)
+    if settings.get("test"):
+        test = frame_of(settings["test"])
+        y = test.pop("y").to_numpy()
+        found["rmse"] = float(np.sqrt(np.mean((model.predict(test) - y) ** 2)))
+        found["r2"] = float(1 - found["rmse"] ** 2 / np.var(y))
+    return found
 
 
 def main() -> None:
@@ -102,14 +143,8 @@ def main() -> None:
     watching.start()
     if settings.get("limit"):
         resource.setrlimit(resource.RLIMIT_DATA, (settings["limit"],) * 2)
-    model, found = (lightgbm_fit if settings.get("peer") else gce_fit)(settings)
+    found = sums(settings) if "sums" in settings else fit(settings)
     found["memory"] = watching.most
-    if settings.get("test"):
-        test = frame_of(settings["test"])
-        y = test.pop("y").to_numpy()
-        found["rmse"] = float(np.sqrt(np.mean((model.predict(test) - y) ** 2)))
-    import os
-
     if os.environ.get("RANK", "0") == "0":
         Path(settings["out"]).write_text(json.dumps(found))
 

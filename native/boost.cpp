@@ -1,5 +1,6 @@
 // Whole rounds of boosting. Members are independent of each other: a thread takes one that is behind, grows its next trees,
 // adds them to its predictions, and computes its risk, gradient and Hessian there for the round after.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -21,25 +22,27 @@ struct Boost {
     const u64 *keys;                                     // (count, M)
     double *pred, *D, *H, *outputs;                      // (M, N, k), (M, n, k), (M, n, k), (M, N, k)
     double *zero, *level;                                // (M,) weight of the zero function, sum of D pred
+    double *largest;                                     // (M, 2, k) gradients and Hessians
     double *size, *limit, *gap, *risk, *validation;      // (count, M)
     i64 *done, *taken;                                   // (M,) rounds of this call, and whether a thread is at it
     const i64 *ends; // (own,) where the logical shards of this process end among its n rows
     i64 own, first, shards; // its shards are first, first + 1, ... of all
 };
 
-// Sums over the training rows.
+// Sums over the training rows. The largest gradients and Hessians of k outputs each follow behind.
 enum Which : i64 { RISK, LEVEL, INNER, SUMS };
 
-// Sums of each logical shard. They are added up in the order of the shards, whichever process has them.
+// Sums and largest numbers of each logical shard. Sums are added up in the order of the shards, whichever process has them.
 class ShardSums {
   public:
-    ShardSums(const Boost &boost, Reduce reduce)
-        : boost_(boost), reduce_(reduce), parts_(static_cast<size_t>(SUMS * boost.shards)), totals_{} {}
+    ShardSums(const Boost &boost, i64 k, Reduce reduce)
+        : boost_(boost), k_(k), reduce_(reduce), parts_(static_cast<size_t>((SUMS + 2 * k) * boost.shards)), totals_{} {}
 
     // Of a shard of this process, counted from 0.
-    double &at(Which which, i64 shard) { return parts_[static_cast<size_t>(which * boost_.shards + boost_.first + shard)]; }
+    double &at(i64 which, i64 shard) { return parts_[static_cast<size_t>(which * boost_.shards + boost_.first + shard)]; }
 
-    void join() {
+    // In one message: processes wait for each other.
+    void join(double *largest) {
         static_assert(sizeof(double) == sizeof(i64), "bits that are added to those of 0 stay as they are");
         if (reduce_) {
             std::vector<i64> bits(parts_.size());
@@ -52,14 +55,19 @@ class ShardSums {
             totals_[which] = own[0];
             for (i64 shard = 1; shard < boost_.shards; shard++) totals_[which] += own[shard];
         }
+        for (i64 j = 0; j < 2 * k_; j++) {
+            const double *own = parts_.data() + (SUMS + j) * boost_.shards;
+            largest[j] = *std::max_element(own, own + boost_.shards);
+        }
     }
 
     double total(Which which) const { return totals_[which]; }
 
   private:
     const Boost &boost_;
+    i64 k_;
     Reduce reduce_;
-    std::vector<double> parts_; // (SUMS, shards)
+    std::vector<double> parts_; // (SUMS + 2 k, shards)
     double totals_[SUMS];
 };
 
@@ -74,6 +82,7 @@ struct Member {
     double *pred() const { return boost.pred + m * rows * k; }
     double *D() const { return boost.D + m * n * k; }
     double *H() const { return boost.H + m * n * k; }
+    double *largest() const { return boost.largest + m * 2 * k; }
 
     // Trees of round t of this call.
     Round trees(i64 t) const {
@@ -83,6 +92,7 @@ struct Member {
         if (own.mixed()) own.missing_left += first, own.sets += 4 * first;
         own.size += t * own.trees;
         own.keys = boost.keys + t * boost.members + m;
+        own.largest = largest();
         return own;
     }
 
@@ -91,7 +101,7 @@ struct Member {
         for (i64 i = 0; i < rows * k; i++) into[i] += size * outputs[i];
     }
 
-    ShardSums sums() const { return {boost, boost.rounds[m].reduce}; }
+    ShardSums sums() const { return {boost, k, boost.rounds[m].reduce}; }
 
     // Calls a function with each shard of this process and its rows [first, last).
     template <class Of> void each_shard(Of of) const {
@@ -111,13 +121,16 @@ struct Member {
 template <class Loss> class Evaluation {
   public:
     Evaluation(const Member &own, const Loss &loss)
-        : own_(own), loss_(loss), memory_(static_cast<size_t>(LOSS_ROWS * (3 * own.k + 1))) {}
+        : own_(own), loss_(loss), memory_(static_cast<size_t>(LOSS_ROWS * (3 * own.k + 1))),
+          largest_(static_cast<size_t>(2 * own.k)) {}
 
     // The loss on rows held out, which are not divided among processes.
     double operator()(ShardSums &sums) {
         own_.each_shard([&](i64 shard, i64 first, i64 last) {
+            std::fill(largest_.begin(), largest_.end(), 0.0);
             const Part found = rows(first, last);
             sums.at(RISK, shard) = found.risk, sums.at(LEVEL, shard) = found.level;
+            for (i64 j = 0; j < 2 * own_.k; j++) sums.at(SUMS + j, shard) = largest_[static_cast<size_t>(j)];
         });
         rows(own_.n, own_.rows);
         return validation_;
@@ -152,13 +165,28 @@ template <class Loss> class Evaluation {
                     found.level += gradient * pred[i * k + j];
                 }
             }
+            see_largest(first, std::min(first + count, own_.n));
         }
         return found;
     }
 
+    // Of rows that were just computed, and by themselves: in the loop above memory would be written for each row.
+    void see_largest(i64 first, i64 last) {
+        const i64 k = own_.k;
+        for (i64 j = 0; j < k; j++) {
+            double &most_D = largest_[static_cast<size_t>(j)], &most_H = largest_[static_cast<size_t>(k + j)];
+            double D = most_D, H = most_H;
+            for (i64 i = first * k + j; i < last * k; i += k) {
+                D = std::max(D, std::fabs(own_.D()[i]));
+                H = std::max(H, own_.H()[i]);
+            }
+            most_D = D, most_H = H;
+        }
+    }
+
     const Member &own_;
     const Loss loss_;
-    std::vector<double> memory_;
+    std::vector<double> memory_, largest_;
     double validation_ = 0;
 };
 
@@ -185,8 +213,7 @@ void run_round(const Boost &boost, i64 m, i64 t, void *scratch) {
     own.add(outputs, boost.size[at]);
     boost.zero[m] = std::max(boost.zero[m] - boost.size[at], 0.0);
     boost.validation[at] = evaluate(own, sums);
-    // once for all sums of a round: processes wait for each other
-    sums.join();
+    sums.join(own.largest());
     boost.gap[at] = std::max(boost.level[m] - std::min(sums.total(INNER), 0.0), 0.0);
     boost.risk[at] = sums.total(RISK), boost.level[m] = sums.total(LEVEL);
 }
@@ -227,7 +254,7 @@ GCE_EXPORT int gce_boost_begin(const Boost *boost) {
             const Member own(*boost, m);
             ShardSums sums = own.sums();
             evaluate(own, sums);
-            sums.join();
+            sums.join(own.largest());
             boost->level[m] = sums.total(LEVEL);
         }
         return GCE_OK;

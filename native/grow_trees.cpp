@@ -23,11 +23,13 @@ i64 sample_rows(const Round &round, i64 member, u32 *rows) {
             rows[count] = static_cast<u32>(i);
             count += used;
         }
+        if (all)
+            return count;
         i64 everywhere = count;
         if (round.reduce)
             round.reduce(&everywhere, 1, ADDED);
         // a sample without rows is none: all rows are used
-        if (everywhere > 0 || all)
+        if (everywhere > 0)
             return count;
     }
     return 0;
@@ -49,28 +51,38 @@ Kinds kinds(const Round &round, i64 member) {
             {round.smoothing[member], round.rarest[member], round.extra[member], round.few, round.most}};
 }
 
+struct Largest {
+    double D, H;
+};
+
+// The largest gradient and Hessian of the outputs of a tree, of all shards.
+Largest largest_of(const Round &round, i64 member, i64 output) {
+    Largest found = {0, 0};
+    const auto see = [&](double D, double H) { found = {std::max(found.D, std::fabs(D)), std::max(found.H, H)}; };
+    if (round.largest) {
+        for (i64 j = output; j < round.outputs; j += round.trees)
+            see(round.largest[j], round.largest[round.outputs + j]);
+        return found;
+    }
+    const i64 size = round.n_train * round.outputs;
+    for (i64 i = output; i < size; i += round.trees)
+        see(round.D[member * size + i], round.H[member * size + i]);
+    if (round.reduce) {
+        // numbers that are not negative have the order of their bits
+        i64 bits[2];
+        std::memcpy(bits, &found, sizeof(bits));
+        round.reduce(bits, 2, LARGEST);
+        std::memcpy(&found, bits, sizeof(bits));
+    }
+    return found;
+}
+
 Training training(const Round &round, i64 tree, const Drawn &drawn) {
     const i64 member = tree / round.trees, output = tree % round.trees;
     const i64 n = sample_rows(round, member, drawn.rows);
     sample_columns(round.keys[member], output, round.n_columns, round.columns_per_tree, drawn.columns);
     const double *D = round.D + member * round.n_train * round.outputs, *H = round.H + member * round.n_train * round.outputs;
-    double largest_D = 0, largest_H = 0;
-    for (i64 i = output; i < round.n_train * round.outputs; i += round.trees) {
-        largest_D = std::max(largest_D, std::fabs(D[i]));
-        largest_H = std::max(largest_H, H[i]);
-    }
-    i64 all_rows = round.n_rows;
-    if (round.reduce) {
-        // numbers that are not negative have the order of their bits
-        i64 largest[2];
-        std::memcpy(largest, &largest_D, sizeof(double)), std::memcpy(largest + 1, &largest_H, sizeof(double));
-        round.reduce(largest, 2, LARGEST);
-        std::memcpy(&largest_D, largest, sizeof(double)), std::memcpy(&largest_H, largest + 1, sizeof(double));
-        // rows that are not trained on are the same everywhere
-        all_rows = round.n_train;
-        round.reduce(&all_rows, 1, ADDED);
-        all_rows += round.n_rows - round.n_train;
-    }
+    const Largest largest = largest_of(round, member, output);
     return {{round.codes, round.n_rows},
             drawn.rows,
             n,
@@ -85,11 +97,12 @@ Training training(const Round &round, i64 tree, const Drawn &drawn) {
             round.l2[member],
             {round.sign, round.group, round.group_words},
             round.reduce,
-            exponent_for(largest_D),
-            exponent_for(largest_H),
+            exponent_for(largest.D),
+            exponent_for(largest.H),
             round.threads,
             kinds(round, member),
-            all_rows,
+            // rows that are not trained on are the same everywhere
+            round.all_train + round.n_rows - round.n_train,
             round.bundles};
 }
 

@@ -1,5 +1,6 @@
 // Training of two-layer networks.
 #include <algorithm>
+#include <cstring>
 
 #include "tiles.hpp"
 #include "transpose.hpp"
@@ -278,6 +279,55 @@ double of_batch(Gradients<T> &gradients, const Rows<T> &data, const i64 *rows, i
     return total;
 }
 
+// Gradients of rows that are divided among processes are added up as integers, which have no order: each chunk's is rounded
+// to units of 2^-40, and cut off at 2^48 of them, so that 2^15 chunks cannot overflow. Objectives are scaled so that the
+// gradients of all rows are of order 1. A value is rounded to units of 2^-46.
+constexpr double GRADIENT_UNITS = double(i64(1) << 40), VALUE_UNITS = double(i64(1) << 46), MOST_UNITS = double(i64(1) << 48);
+
+// The nearest integer of a number up to 2^51 in size: added to 1.5 * 2^52, it is in the last bits. Unlike calls of a library
+// this is done for many numbers at once.
+i64 nearest(double number) {
+    constexpr double shift = 6755399441055744.0;
+    const double shifted = number + shift;
+    i64 bits, zero;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    std::memcpy(&zero, &shift, sizeof zero);
+    return bits - zero;
+}
+
+i64 in_units(double number, double units) { return nearest(std::min(std::max(number * units, -MOST_UNITS), MOST_UNITS)); }
+
+// Add the gradients and the value of a chunk to `sums`, or 1 to their last number where one of them is not finite.
+template <class T> void add_chunk(const T *GCE_RESTRICT gradient, double value, i64 *GCE_RESTRICT sums, i64 size) {
+    // NaN where a number is not finite
+    double broken = value - value;
+    for (i64 i = 0; i < size; i++) broken += double(gradient[i]) - double(gradient[i]);
+    if (broken != 0) {
+        sums[size + 1] += 1;
+        return;
+    }
+    for (i64 i = 0; i < size; i++) sums[i] += in_units(gradient[i], GRADIENT_UNITS);
+    sums[size] += in_units(value, VALUE_UNITS);
+}
+
+// Add the gradients of pieces of rows to `sums`, then their value, then how many chunks have numbers that are not finite.
+template <class T>
+int piece_sums(const Rows<T> &data, const i64 *rows, const i64 *ends, i64 pieces, const T *net, const Shape &shape,
+               i64 *sums) {
+    const i64 size = shape.size();
+    Gradients<T> gradients(shape);
+    gradients.set(net);
+    Buffer<T> part(size);
+    for (i64 p = 0; p < pieces; p++) {
+        const i64 begin = ends[p], count = ends[p + 1] - begin;
+        for (i64 first = 0; first < count; first += CHUNK) {
+            const double value = gradients.of_chunk(data, rows + begin, count, nullptr, first, part.data());
+            add_chunk(part.data(), value, sums, size);
+        }
+    }
+    return GCE_OK;
+}
+
 template <class T>
 int train(const Rows<T> &data, const u8 *present, const T *packed, const Batches &batches, i64 epochs, T *vectors,
           State &state, const Schedule &schedule, const Shape &shape) {
@@ -312,6 +362,10 @@ GCE_EXPORT i64 gce_tile() { return TILE; }
 
 GCE_EXPORT i64 gce_chunk() { return CHUNK; }
 
+GCE_EXPORT double gce_gradient_units() { return GRADIENT_UNITS; }
+
+GCE_EXPORT double gce_value_units() { return VALUE_UNITS; }
+
 GCE_EXPORT int gce_advance(double *state, double value, const double *schedule) {
     return advance(*reinterpret_cast<State *>(state), value, *reinterpret_cast<const Schedule *>(schedule));
 }
@@ -333,6 +387,10 @@ GCE_EXPORT int gce_advance(double *state, double value, const double *schedule) 
             *value = gradients.of_chunk(Rows<T>{X, S, n}, rows, count, is_packed ? packed : nullptr, first, into);       \
             return GCE_OK;                                                                                               \
         });                                                                                                              \
+    }                                                                                                                    \
+    GCE_EXPORT int gce_piece_sums_##NAME(const T *X, const T *S, i64 n, const i64 *rows, const i64 *ends, i64 pieces,     \
+                                         const T *net, const i64 *shape, i64 *sums) {                                    \
+        return guarded([&] { return piece_sums(Rows<T>{X, S, n}, rows, ends, pieces, net, Shape(shape), sums); });       \
     }                                                                                                                    \
     GCE_EXPORT int gce_adam_##NAME(T *net, const T *gradient, double share, T *mean, T *square, const T *sign, i64 size, \
                                    double steps, double rate) {                                                          \

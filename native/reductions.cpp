@@ -24,6 +24,14 @@ void inner_products(const T *cache, i64 atoms, i64 stride, const double *GCE_RES
     }
 }
 
+// Sums over parts of the numbers one by one, which end at `ends`: results (parts, atoms).
+template <class T>
+void inner_products_by_part(const T *cache, i64 atoms, i64 stride, const double *gradient, const i64 *ends, i64 parts,
+                            double *result) {
+    for (i64 p = 0, first = 0; p < parts; first = ends[p++])
+        inner_products(cache + first, atoms, stride, gradient + first, ends[p] - first, result + p * atoms);
+}
+
 template <class T>
 void combination(const T *cache, i64 atoms, i64 stride, const double *coefficients, i64 size, double *result) {
     for (i64 first = 0; first < size; first += BLOCK) {
@@ -41,9 +49,9 @@ void combination(const T *cache, i64 atoms, i64 stride, const double *coefficien
 } // namespace
 
 #define GCE_REDUCTIONS(T, NAME)                                                                                          \
-    GCE_EXPORT int gce_inner_products_##NAME(const T *cache, i64 atoms, i64 stride, const double *gradient, i64 size,    \
-                                             double *result) {                                                           \
-        inner_products(cache, atoms, stride, gradient, size, result);                                                    \
+    GCE_EXPORT int gce_inner_products_by_part_##NAME(const T *cache, i64 atoms, i64 stride, const double *gradient,      \
+                                                     const i64 *ends, i64 parts, double *result) {                       \
+        inner_products_by_part(cache, atoms, stride, gradient, ends, parts, result);                                     \
         return GCE_OK;                                                                                                   \
     }                                                                                                                    \
     GCE_EXPORT int gce_combination_##NAME(const T *cache, i64 atoms, i64 stride, const double *coefficients, i64 size,   \

@@ -30,6 +30,8 @@ struct Round {
     u8 *missing_left; // (M, T, most_nodes)
     u64 *sets;        // (M, T, most_nodes, 4)
     Bundles bundles;  // of columns, where codes are shared by some
+    i64 all_train;    // rows that are trained on, of all shards
+    const double *largest; // (2, k) of one member: the largest gradients and Hessians of all shards, or null where not known
 
     i64 leaf_values() const { return outputs / trees; }
 

@@ -10,16 +10,15 @@ template <bool MIXED> class Symmetric {
         : given_(given), most_(i64(1) << depth), rows_(given.take_rows(arena)), columns_(given.take_columns(arena)),
           stored_(given.take_stored(arena)),
           nodes_(arena.take<Node>(most_)), children_(arena.take<Node>(most_)),
-          histograms_(arena.take<Sum>((most_ + 1) / 2 * columns_.bins)), kept_(arena.take<Sum>(columns_.bins)),
+          histograms_(arena.take<Sum>((most_ + 1) / 2 * columns_.bins + 1)),
           gain_(arena.take<double>(256)), alive_(arena.take<u64>(given.constraints.words)) {}
 
     i64 grow(const Tree &tree) {
-        const Sum total = given_.quantise(rows_);
+        const Sum total = given_.fill_root(histograms_, given_.quantise(rows_), rows_, columns_, stored_);
         limits_ = given_.limits(total);
         kinds_ = given_.kinds_for(total);
-        nodes_[0] = Node{0, given_.n, total, Interval()};
+        nodes_[0] = Node{0, given_.n, 0, total, Interval()};
         i64 count = 1, before = 0;
-        fill_rows(nodes_[0], histogram(0));
         std::fill(alive_, alive_ + given_.constraints.words, ~u64(0));
         for (; count < most_; count *= 2) {
             Plan found = best(count);
@@ -40,16 +39,12 @@ template <bool MIXED> class Symmetric {
     using Plan = std::conditional_t<MIXED, MixedSplit, Split>;
 
     struct Node {
-        i64 first, last;
+        i64 first, last, slot;
         Sum sum;
         Interval bounds;
     };
 
-    Sum *histogram(i64 node) const { return histograms_ + node * columns_.bins; }
-
-    void fill_rows(const Node &node, Sum *into) {
-        given_.fill_node(into, rows_, node.first, node.last, columns_, stored_);
-    }
+    Sum *histogram(i64 node) const { return histograms_ + nodes_[node].slot * columns_.bins; }
 
     // The split with the largest sum of gains over the nodes of a level.
     Plan best(i64 count) const {
@@ -177,8 +172,8 @@ template <bool MIXED> class Symmetric {
                 if (table[b])
                     left += histogram(node)[columns_.start[found.column] + b];
             const i64 middle = part(own, found, column, table);
-            one = Node{own.first, middle, left, Interval()};
-            two = Node{middle, own.last, own.sum - left, Interval()};
+            one = Node{own.first, middle, own.slot, left, Interval()};
+            two = Node{middle, own.last, own.slot, own.sum - left, Interval()};
             bound_children(one.sum, two.sum, limits_.l2, own.bounds, sign, one.bounds, two.bounds);
             tree.feature[before + node] = static_cast<i32>(column);
             tree.cut[before + node] = static_cast<i32>(found.bin);
@@ -189,38 +184,50 @@ template <bool MIXED> class Symmetric {
         }
     }
 
-    // Histograms of the children of `count` nodes, from the last on, so that none is overwritten before it is used.
+    // Histograms of the children of `count` nodes: of the smaller one of each pair, in one message, and the larger one's is
+    // the parent's less it.
     void refill(i64 count) {
-        for (i64 node = count - 1; node >= 0; node--) {
-            const i64 one = 2 * node, two = one + 1;
-            const i64 small = hessian(nodes_[one].sum) <= hessian(nodes_[two].sum) ? one : two, large = one + two - small;
-            std::copy(histogram(node), histogram(node) + columns_.bins, kept_);
-            fill_rows(nodes_[small], histogram(small));
-            for (i64 b = 0; b < columns_.bins; b++)
-                histogram(large)[b] = kept_[b] - histogram(small)[b];
+        for (i64 node = 0; node < count; node++) {
+            Node &small = nodes_[2 * node + !first_is_smaller(node)];
+            small.slot = count + node;
+            given_.fill_own(histograms_ + small.slot * columns_.bins, rows_, small.first, small.last, columns_, stored_);
         }
+        given_.reduce(histograms_ + count * columns_.bins, count * columns_.bins);
+        for (i64 node = 0; node < count; node++) {
+            const bool first = first_is_smaller(node);
+            const Sum *of_small = histogram(2 * node + !first);
+            Sum *of_large = histogram(2 * node + first);
+            for (i64 b = 0; b < columns_.bins; b++)
+                of_large[b] -= of_small[b];
+        }
+    }
+
+    // By Hessians, which all shards know.
+    bool first_is_smaller(i64 parent) const {
+        return hessian(nodes_[2 * parent].sum) <= hessian(nodes_[2 * parent + 1].sum);
     }
 
     void finish(const Tree &tree, i64 before, i64 count) {
         std::fill(tree.leaf, tree.leaf + given_.codes.rows, -1);
-        Sum total = {};
+        std::vector<Sum> sums(static_cast<size_t>(count), Sum{});
         for (i64 end = 0; end < count; end++) {
-            Node &node = nodes_[end];
+            const Node &node = nodes_[end];
             tree.feature[before + end] = tree.cut[before + end] = tree.left[before + end] = 0;
-            node.sum = given_.fine_sum(rows_.order + node.first, node.last - node.first);
+            sums[static_cast<size_t>(end)] = given_.fine_sum(rows_.order + node.first, node.last - node.first);
             for (i64 i = node.first; i < node.last; i++)
                 tree.leaf[rows_.order[i]] = static_cast<i32>(before + end);
         }
-        given_.reduce_leaves(nodes_, count, [](i64) { return true; });
-        for (i64 end = 0; end < count; end++)
-            total += nodes_[end].sum;
+        given_.reduce(sums.data(), count);
+        Sum total = {};
+        for (const Sum &sum : sums)
+            total += sum;
         const Limits limits = given_.limits(total);
         double farthest = 0;
         for (i64 end = 0; end < count; end++) {
-            const Node &node = nodes_[end];
-            const double value = given_.scaled(node.bounds.clip(best_value(node.sum, limits.l2)));
+            const Sum &sum = sums[static_cast<size_t>(end)];
+            const double value = given_.scaled(nodes_[end].bounds.clip(best_value(sum, limits.l2)));
             tree.value[before + end] = value;
-            if (static_cast<double>(hessian(node.sum)) >= limits.least)
+            if (static_cast<double>(hessian(sum)) >= limits.least)
                 farthest = std::max(farthest, std::fabs(value));
         }
         // a split is made in all nodes: leaves with too few rows are clipped to the range of the others
@@ -235,7 +242,7 @@ template <bool MIXED> class Symmetric {
     Columns columns_;
     Stored stored_;
     Node *nodes_, *children_;
-    Sum *histograms_, *kept_;
+    Sum *histograms_;
     double *gain_;
     u64 *alive_; // the sets of columns that the next level may interact in
     Limits limits_ = {};

@@ -25,12 +25,6 @@ struct Tree {
         for (int w = 0; w < 4; w++)
             sets[4 * node + w] = categorical ? split.bins.word[w] : 0;
     }
-
-    // What was kept of a split that was not made.
-    void forget(i64 node) const {
-        missing_left[node] = 0;
-        std::fill(sets + 4 * node, sets + 4 * node + 4, 0);
-    }
 };
 
 struct Training {
@@ -48,7 +42,7 @@ struct Training {
     i64 exponent_D = 0, exponent_H = 0; // of the powers of two that gradients and Hessians are multiplied by
     i64 threads = 1;                    // that may fill one histogram
     Kinds kinds = {};                   // of columns, where some have missing values or categories
-    i64 all_rows = 0; // of all shards
+    i64 all_rows = 0;                   // of all shards
     Bundles bundles = {};               // of columns, where codes are shared by some
 
     Rows take_rows(Arena &arena) const {
@@ -70,13 +64,15 @@ struct Training {
 
     Stored take_stored(Arena &arena) const { return ::take_stored(arena, bundles, columns, n_columns); }
 
-    // Sums of rows [first, last) by column and bin, of all shards.
-    void fill_node(Sum *histogram, const Rows &of, i64 first, i64 last, const Columns &own, const Stored &stored) const {
-        fill_own(histogram, of, first, last, own, stored);
-        reduce(histogram, own.bins);
+    // Sums of all rows by column and bin, of all shards, in a message with the sum of all; there is memory for it behind.
+    Sum fill_root(Sum *histogram, const Sum &total, const Rows &of, const Columns &own, const Stored &stored) const {
+        fill_own(histogram, of, 0, n, own, stored);
+        histogram[own.bins] = total;
+        reduce(histogram, own.bins + 1);
+        return histogram[own.bins];
     }
 
-    // The same of this shard alone.
+    // Sums of rows [first, last) by column and bin, of this shard alone.
     void fill_own(Sum *histogram, const Rows &of, i64 first, i64 last, const Columns &own, const Stored &stored) const {
         const u32 *order = of.order + first;
         if (bundles.any())
@@ -96,25 +92,16 @@ struct Training {
     }
 
     void reduce(Sum *sums, i64 count) const {
-        if (reduce_sums)
+        if (reduce_sums && count > 0)
             reduce_sums(reinterpret_cast<i64 *>(sums), 2 * count, ADDED);
     }
 
-    // The sums of all leaves among some nodes, in one message.
-    template <class Node, class IsLeaf> void reduce_leaves(Node *nodes, i64 count, IsLeaf is_leaf) const {
-        if (!reduce_sums)
-            return;
-        std::vector<Sum> sums;
-        for (i64 i = 0; i < count; i++)
-            if (is_leaf(i))
-                sums.push_back(nodes[i].sum);
-        reduce(sums.data(), static_cast<i64>(sums.size()));
-        for (i64 i = 0, at = 0; i < count; i++)
-            if (is_leaf(i))
-                nodes[i].sum = sums[static_cast<size_t>(at++)];
+    Sum added_up(Sum sum) const {
+        reduce(&sum, 1);
+        return sum;
     }
 
-    // Rows in their order with their integers; the sum of all.
+    // Rows in their order with their integers; the sum of all of this shard.
     Sum quantise(Rows &into) const {
         const Rounded by_D(exponent_D), by_H(exponent_H);
         Sum total = {};
@@ -124,7 +111,6 @@ struct Training {
             into.order[i] = rows[i], into.rows[i] = own;
             total += widened(own);
         }
-        reduce(&total, 1);
         return total;
     }
 

@@ -343,3 +343,25 @@ def test_trees_have_fewer_bins_where_columns_outnumber_rows():
     for rows, columns, most in ((300, 200, 256), (300, 500, 256), (5000, 2000, 256), (300, 2000, 65), (300, 10**4, 16)):
         found = {name: basis.max_bins for name, basis in default_bases(rows, columns).items() if name != "neural"}
         assert found == {name: min(bins, most) for name, bins in usual.items()}
+
+
+@pytest.mark.parametrize("rows", [1, 2047, 2048, 2049, 5000])
+def test_arrow_columns_become_a_matrix(rows):
+    X = np.random.default_rng(rows).normal(size=(rows, 3))
+    X[0, 1] = np.nan
+    # several chunks, one of them with a missing value
+    first = pa.table([pa.array(X[: rows // 2, j]) for j in range(3)], names=list("abc"))
+    second = pa.table([pa.array(X[rows // 2 :, j], from_pandas=True) for j in range(3)], names=list("abc"))
+    found = read_frame(pa.concat_tables([first, second]))
+    np.testing.assert_array_equal(found.matrix, X)
+    assert found.matrix.flags.c_contiguous
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_matrix_has_memory_of_its_own(order):
+    X = np.array([[1.0, 2.0], [3.0, np.nan]], order=order)
+    found = read_frame(pd.DataFrame(X, columns=["a", "b"], copy=False)).matrix
+    np.testing.assert_array_equal(found, X)
+    assert found.flags.c_contiguous
+    assert found.flags.writeable
+    assert not np.shares_memory(found, X)

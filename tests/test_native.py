@@ -52,8 +52,8 @@ scaling = Standardizer.fit(X, np.ones(997), 4.0, "robust")
 note("scaled", scaling.transform(X), scaling.transform(np.asfortranarray(X)))
 for size in (np.float32, np.float64):
     cache, gradient = rng.normal(size=(11, 5_003)).astype(size), rng.normal(size=5_000)
-    products, total = np.zeros(11), np.zeros(5_003)
-    reductions.inner_products(cache, gradient, products)
+    products, total = np.zeros((2, 11)), np.zeros(5_003)
+    reductions.inner_products_by_part(cache, gradient, np.array([1_999, 5_000]), products)
     reductions.combination(cache, rng.normal(size=11), total)
     note(f"sums of {size.__name__}", products, total)
 
@@ -145,9 +145,14 @@ def test_gradients_of_any_shape_are_right(d, h, k, curved):
 def test_sums_of_any_length_are_right(size, dtype):
     rng = np.random.default_rng(0)
     cache, gradient = rng.normal(size=(3, size + 2)).astype(dtype), rng.normal(size=size)
-    products, total = np.full(3, 0.5), np.full(size + 2, 0.5)
-    reductions.inner_products(cache, gradient, products)
-    exact = [0.5 + math.fsum(row[:size].astype(np.float64) * gradient) for row in cache]
+    total, ends = np.full(size + 2, 0.5), np.array([size // 3, size // 3, size])
+    products = np.full((3, 3), 0.5)
+    reductions.inner_products_by_part(cache, gradient, ends, products)
+    parts = zip([0, *ends], ends, strict=False)
+    exact = [
+        [0.5 + math.fsum(row[first:last].astype(np.float64) * gradient[first:last]) for row in cache]
+        for first, last in parts
+    ]
     np.testing.assert_allclose(products, exact, rtol=0, atol=1e-13)
     cache[1] = np.nan  # what has no weight is not looked at
     reductions.combination(cache, np.array([2.0, 0, 3]), total)

@@ -201,7 +201,9 @@ def weighed(size):
     weight, zero = torch.full((1, 400), 1 / 400, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
     task = Problem(Squared(), target, target, weight, weight, zero, zero + 99)
     outputs = [torch.from_numpy((y + own)[None, :, None]) for own in errors]
-    fits = [SimpleNamespace(name=name, best_outputs=own) for name, own in zip("abc", outputs, strict=True)]
+    fits = [
+        SimpleNamespace(name=name, best_outputs=own, divided=False) for name, own in zip("abc", outputs, strict=True)
+    ]
     every = family_weights.weigh_families(fits, task, np.array([400.0]))
     fewer = family_weights.drop_families(fits, every, task, np.array([400.0]))
     return [(found.weights, float((found.pred - target).square().mean())) for found in (every, fewer)]

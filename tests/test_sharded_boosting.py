@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gce._utils.random import Streams
 from gce.bases import SymmetricTree, Tree
-from gce.bases.trees import Bins, replay
+from gce.bases.trees import Bins, booster, replay
 from gce.bases.trees.stored import StoredRows
 from gce.distributed import Division, World
 from gce.frank_wolfe import Boosting
@@ -215,6 +215,15 @@ def test_fits_have_the_same_bits_for_any_number_of_processes(basis, kind, mixed,
         for fit in fits:
             assert_equal_fits(fit, one[0])
         assert torch.equal(outputs_of(fits), one[0].best_outputs)
+
+
+def test_a_round_sends_levels_leaves_and_risk():
+    meeting, basis = Meeting(2), SymmetricTree(max_depth=3, max_bins=16)
+    fit = raised(divided(Rows([60, 50, 40], "squared"), [1, 3], basis, meeting))[0]
+    assert [int(own.atoms.trees.size.max()) for own in fit.rounds] == [15] * ROUNDS
+    blocks = len(range(0, ROUNDS, booster._MOST_ROUNDS))
+    # three levels, leaves, and what the round changed; before the rounds of a call the weights, and the latter
+    assert meeting.calls == 5 * ROUNDS + 2 * blocks
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -25,7 +25,7 @@ from gce.estimators._shard_choice import choose_rows
 from gce.estimators._shard_data import _words
 
 HERE = Path(__file__).parent
-#: Boosted trees of both shapes, and networks on the sample.
+#: Few rounds of each family.
 FEW = {"max_iter": 6, "n_iter_no_change": None}
 
 

@@ -13,8 +13,8 @@ from gce import GCEClassifier, GCERegressor
 from gce.bases import Zero
 from gce.estimators._edit_rows import edit_data
 from gce.estimators._validation import FitInput, validate
-from gce.preprocessing.target_statistics import INNER_FOLDS, StatisticsFit
-from gce.preprocessing.target_summaries import TARGET_BINS, Summaries
+from gce.preprocessing.target_statistics import StatisticsFit
+from gce.preprocessing.target_summaries import INNER_FOLDS, TARGET_BINS, Summaries
 from helpers import GPU
 
 

@@ -18,12 +18,13 @@ from gce._utils.native import INT, array, kernel
 Array = NDArray[Any]
 
 
-def inner_products(cache: Array, gradient: Array, result: Array) -> None:
-    """``result_t += sum_i cache_ti gradient_i`` in float64, ``cache`` of shape ``(T, size)`` in any precision.
+def inner_products_by_part(cache: Array, gradient: Array, ends: Array, result: Array) -> None:
+    """``result_pt += sum_i cache_ti gradient_i`` over the numbers ``i`` of part ``p``, in float64.
 
-    A gradient may be shorter than the rows of the cache.
+    ``cache`` of shape ``(T, size)`` in any precision; parts end at ``ends`` ``(P,)``, the last with the gradient, which
+    may be shorter than the rows of the cache; ``result`` of shape ``(P, T)``.
     """
-    _kernel("inner_products", cache.dtype)(cache, *cache.shape, gradient, len(gradient), result)
+    _kernel("inner_products_by_part", cache.dtype)(cache, *cache.shape, gradient, ends, len(ends), result)
 
 
 def combination(cache: Array, coefficients: Array, result: Array) -> None:
@@ -34,4 +35,5 @@ def combination(cache: Array, coefficients: Array, result: Array) -> None:
 @cache
 def _kernel(name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
     numbers = array(np.float64)
-    return kernel(f"{name}_f{8 * dtype.itemsize}", array(dtype), INT, INT, numbers, INT, numbers)
+    kinds = {"inner_products_by_part": (numbers, array(np.int64), INT, numbers), "combination": (numbers, INT, numbers)}
+    return kernel(f"{name}_f{8 * dtype.itemsize}", array(dtype), INT, INT, *kinds[name])

@@ -2,8 +2,9 @@
 
 from gce.bases.base import Atoms, Basis, Zero
 from gce.bases.context import FitContext
-from gce.bases.neural.basis import Neural, Neuron
+from gce.bases.neural.basis import Neural
 from gce.bases.neural.network import Networks
+from gce.bases.neural.neuron import Neuron
 from gce.bases.pool import Pool
 from gce.bases.proposal import Proposal
 from gce.bases.regressor import RegressorBasis

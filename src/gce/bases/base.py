@@ -387,8 +387,8 @@ class Basis(BaseEstimator, SeesRows):
         rng : RoundStreams
             Random numbers of this round.
         context : FitContext
-            Caches of this fit, and its deadline: a call that may take long returns what it has by then, and calls
-            :meth:`FitContext.note_cut_short`.
+            Caches of this fit, its deadline (a call that may take long returns what it has by then, and calls
+            :meth:`FitContext.note_cut_short`), and the processes that make the same call.
 
         Returns
         -------

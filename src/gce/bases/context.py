@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, TypeVar
 
+from gce.distributed.world import World
+
 Value = TypeVar("Value")
 
 
@@ -16,10 +18,13 @@ class FitContext:
     ----------
     deadline : float, default=math.inf
         When oracle calls must be done, on the clock of ``time.monotonic``.
+    world : World, optional
+        Processes that make the same oracle calls on the same rows, and may divide the work. Default: this one alone.
 
     Attributes
     ----------
     deadline : float
+    world : World
     cut_short : bool
         An oracle call returned less than it would have without the deadline.
 
@@ -32,8 +37,9 @@ class FitContext:
     6
     """
 
-    def __init__(self, deadline: float = math.inf) -> None:
+    def __init__(self, deadline: float = math.inf, world: World | None = None) -> None:
         self.deadline = deadline
+        self.world = World() if world is None else world
         self.cut_short = False
         # the owners are kept beside each value: the identity of a freed object could be given to another
         self._cache: dict[tuple[tuple[int, ...], Hashable], tuple[tuple[object, ...], object]] = {}

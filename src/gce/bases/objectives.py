@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -17,6 +17,9 @@ from torch import Tensor
 from gce.bases.neural.mixture import Coefficients
 from gce.losses.line_search import Exact
 from gce.losses.risk import Risk
+
+if TYPE_CHECKING:
+    from gce.distributed.division import Division
 
 
 class Trainable(Protocol):
@@ -161,6 +164,15 @@ class Linear:
 
     def score(self, outs: Tensor) -> Tensor:
         return self.gradient.flatten(1) @ outs.flatten(1).to(self.gradient.dtype).T
+
+    def of_rows(self, rows: Tensor, division: Division) -> Self:
+        """The objective of some of this process' rows ``(m,)``, scaled by those of all processes."""
+        other = copy(self)
+        other.gradient, other._hessian = self.gradient[:, rows], self._hessian[:, rows]
+        weighed = other.gradient * self.bound
+        scale = division.sum_rows(weighed.abs().flatten(1), len(self.bound))
+        other._unit_gradient = weighed.transpose(1, 2).contiguous() / torch.where(scale > 0, scale, 1.0)[:, None, None]
+        return other
 
     def select(self, members: Tensor) -> Self:
         other = copy(self)

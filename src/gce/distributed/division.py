@@ -6,7 +6,7 @@ has the shard, so that the sum has the same bits however the shards are divided.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,6 +58,12 @@ class Division:
         return np.cumsum(self.counts[self.first : self.last])
 
     @property
+    def slices(self) -> list[slice]:
+        """The rows of each shard of this process, among its rows."""
+        ends = self.ends.tolist()
+        return [slice(*rows) for rows in zip([0, *ends], ends, strict=False)]
+
+    @property
     def own_rows(self) -> int:
         """Training rows of this process."""
         return int(self.counts[self.first : self.last].sum())
@@ -76,17 +82,50 @@ class Division:
         -------
         Tensor of shape (...)
         """
-        parts = np.zeros((len(self.counts), *values.shape[:-1]))
+        exact = values.double()
+        total = self.sum_shards(
+            lambda rows: exact[..., outputs * rows.start : outputs * rows.stop].contiguous().sum(-1), values.shape[:-1]
+        )
+        return total.to(values.dtype)
+
+    def sum_shards(self, compute: Callable[[slice], Tensor], shape: Sequence[int]) -> Tensor:
+        """The sum over all shards of something that is computed from the rows of one of them.
+
+        Parameters
+        ----------
+        compute : callable
+            From a slice of the rows of this process to a tensor of float64.
+        shape : sequence of int
+            Of that tensor.
+
+        Returns
+        -------
+        Tensor of shape ``shape``
+        """
+        parts = np.zeros((len(self.counts), *shape))
         # on several threads torch rounds by how many there are
         with parallel.torch_threads(1):
-            sizes = (outputs * self.counts[self.first : self.last]).tolist()
-            for shard, own in enumerate(values.double().split(sizes, -1)):
-                parts[self.first + shard] = own.contiguous().sum(-1).numpy()
+            for shard, rows in enumerate(self.slices):
+                parts[self.first + shard] = compute(rows).numpy()
+        return torch.from_numpy(self.add_in_order(parts))
+
+    def add_in_order(self, parts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of numbers of all shards.
+
+        Parameters
+        ----------
+        parts : contiguous array of shape (S, ...)
+            See :meth:`join`, which fills them in.
+
+        Returns
+        -------
+        array of shape (...)
+        """
         self.join(parts)
         total = parts[0].copy()
         for part in parts[1:]:
             total += part
-        return torch.from_numpy(np.asarray(total)).to(values.dtype)
+        return np.asarray(total)
 
     def by_shard(self, compute: Callable[[slice], Tensor]) -> Tensor:
         """Compute something of each row of this process, for the rows of one shard at a time.
@@ -103,10 +142,14 @@ class Division:
         -------
         Tensor of shape (M, n, ...)
         """
-        ends = self.ends.tolist()
         with parallel.torch_threads(1):
-            parts = [compute(slice(*rows)) for rows in zip([0, *ends], ends, strict=False)]
-            return torch.cat(parts, 1) if parts else compute(slice(0, 0))
+            first = compute(self.slices[0] if self.slices else slice(0, 0))
+            # filled shard by shard: joined in the end, all rows would be there twice
+            whole = first.new_empty(len(first), self.own_rows, *first.shape[2:])
+            whole[:, : first.shape[1]] = first
+            for rows in self.slices[1:]:
+                whole[:, rows] = compute(rows)
+            return whole
 
     def join(self, parts: NDArray[np.float64]) -> None:
         """Fill in the numbers of shards that other processes have, in place.

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-#: Numbers of processes that add up pair by pair.
-_CUBES = (2, 4, 8)
+#: Numbers from which on more than two processes add up by gloo's ring, which sends fewer bytes in more messages.
+_LARGE = 1 << 20
 _ADVICE = "start the fit again: with the same checkpoint folder it continues after the last round"
 
 
@@ -61,6 +61,22 @@ class World:
     rank = 0
     size = 1
 
+    def share(self, count: int) -> slice:
+        """Which of a number of things this process does, where each process does some of them.
+
+        Parameters
+        ----------
+        count : int
+            How many things there are, all of about the same cost.
+
+        Returns
+        -------
+        slice
+            Those of all processes follow each other in the order of their numbers; some are empty where there are
+            fewer things than processes.
+        """
+        return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
+
     def add_up(self, numbers: NDArray[np.int64]) -> None:
         """Replace numbers by their sums over all processes.
 
@@ -90,6 +106,21 @@ class World:
         Returns
         -------
         list of bytes
+        """
+        return [part.tobytes() for part in self.gather_arrays(np.frombuffer(bytearray(own), np.uint8))]
+
+    def gather_arrays(self, own: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
+        """The same, without copies of what may be large.
+
+        Parameters
+        ----------
+        own : array of shape (n,)
+            What this process has.
+
+        Returns
+        -------
+        list of arrays of shape (m,)
+            This process's is ``own``.
         """
         return [own]
 
@@ -140,17 +171,28 @@ class _ProcessGroup(World):
 
     def _combine(self, numbers: NDArray[np.int64], how: np.ufunc, name: Any) -> None:
         own = torch.from_numpy(numbers)
-        # pairs along the edges of a cube: gloo's own sum takes several times as long for the few bytes of a histogram,
-        # but sends fewer of them where there are many processes
-        if self.size in _CUBES:
-            if len(self._other) < len(numbers):
-                self._other = torch.empty_like(own)
-            other = self._other[: len(numbers)]
-            for distance in (1 << i for i in range(self.size.bit_length() - 1)):
-                self._answered(partial(self._exchange, own, other, self.rank ^ distance))
-                how(numbers, other.numpy(), out=numbers)
-        else:
+        if self.size > 2 and len(numbers) >= _LARGE:
             self._answered(partial(self._dist.all_reduce, own, name))
+            return
+        # pairs along the edges of a cube: gloo's own sum takes 2 (p - 1) messages one after another, a cube log2 p
+        corners = 1 << (self.size.bit_length() - 1)
+        if len(self._other) < len(numbers):
+            self._other = torch.empty_like(own)
+        other = self._other[: len(numbers)]
+        if self.rank >= corners:
+            # one that is beyond the cube is added by its partner in it
+            self._answered(partial(self._dist.send, own, self.rank - corners))
+            self._answered(partial(self._dist.recv, own, self.rank - corners))
+            return
+        beyond = self.rank + corners
+        if beyond < self.size:
+            self._answered(partial(self._dist.recv, other, beyond))
+            how(numbers, other.numpy(), out=numbers)
+        for distance in (1 << i for i in range(corners.bit_length() - 1)):
+            self._answered(partial(self._exchange, own, other, self.rank ^ distance))
+            how(numbers, other.numpy(), out=numbers)
+        if beyond < self.size:
+            self._answered(partial(self._dist.send, own, beyond))
 
     def _exchange(self, own: torch.Tensor, other: torch.Tensor, rank: int) -> None:
         waiting = [self._dist.isend(own, rank), self._dist.irecv(other, rank)]
@@ -160,18 +202,15 @@ class _ProcessGroup(World):
                 each.wait()
         _let_others_run()
 
-    def gather(self, own: bytes) -> list[bytes]:
+    def gather_arrays(self, own: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
         sizes = np.zeros(self.size, np.int64)
         sizes[self.rank] = len(own)
         self.add_up(sizes)
-        every = []
-        for rank, size in enumerate(sizes.tolist()):
-            # one after another: padded to the same size they would take far more memory
-            sent = torch.frombuffer(bytearray(own), dtype=torch.uint8) if rank == self.rank and size else None
-            part = torch.empty(size, dtype=torch.uint8) if sent is None else sent
-            if size:
-                self._answered(partial(self._dist.broadcast, part, rank))
-            every.append(part.numpy().tobytes())
+        # one after another: padded to the same size they would take far more memory
+        every = [own if rank == self.rank else np.empty(size, np.uint8) for rank, size in enumerate(sizes.tolist())]
+        for rank, part in enumerate(every):
+            if len(part):
+                self._answered(partial(self._dist.broadcast, torch.from_numpy(part), rank))
         return every
 
     def wait(self) -> None:

@@ -26,10 +26,18 @@ def learn_statistics(
     """Statistics of the target, and those of the rows themselves ``(N, M p)``; None where no categories have any."""
     if not sources or isinstance(X, SparseRows):
         return None, None
+    return StatisticsFit(sources, learn_summaries(members, y, target), members.train, members.count, X, groups).run()
+
+
+def learn_summaries(members: Members, y: Array, target: Target) -> Summaries:
+    """What is summed of encoded targets ``(N, k)``."""
     classes = None if target.classes is None else len(target.classes)
-    targets = y if classes is None else class_codes(y)[:, None].astype(np.float64)
-    summaries = Summaries(targets, classes, (members.train * members.count[:, None]).sum(0))
-    return StatisticsFit(sources, summaries, members.train, members.count, X, groups).run()
+    return Summaries(summed_targets(y, target), classes, (members.train * members.count[:, None]).sum(0))
+
+
+def summed_targets(y: Array, target: Target) -> Array:
+    """Encoded targets ``(n, k)`` as :class:`Summaries` has them: numbers, or codes of classes ``(n, 1)``."""
+    return y if target.classes is None else class_codes(y)[:, None].astype(np.float64)
 
 
 def statistics_again(

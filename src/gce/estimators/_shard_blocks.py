@@ -174,12 +174,12 @@ def exchange_blocks(own: Block, reader: ShardReader) -> list[Block]:
     """The blocks of all processes."""
     if reader.world.size == 1:
         return [own]
-    every = reader.world.gather(write_block(own))
+    every = reader.world.gather_arrays(write_block(own))
     return [read_block(one, reader.opened, reader.classes) for one in every]
 
 
-def write_block(block: Block) -> bytes:
-    """A block as an Arrow stream."""
+def write_block(block: Block) -> NDArray[np.uint8]:
+    """A block as an Arrow stream ``(bytes,)``."""
     pa = import_optional("pyarrow", "arrow")
     ipc = import_optional("pyarrow.ipc", "arrow")
     y = block.y.reshape(len(block.y), -1)
@@ -187,16 +187,21 @@ def write_block(block: Block) -> bytes:
     columns += [pa.array(block.number), pa.array(block.weight)]
     columns += [] if block.group is None else [pa.array(block.group)]
     table = pa.table(columns, names=[str(j) for j in range(len(columns))])
-    sink = pa.BufferOutputStream()
-    with ipc.new_stream(sink, table.schema) as stream:
+    # its size first: memory that grows as it is written is copied again and again
+    size = pa.MockOutputStream()
+    with ipc.new_stream(size, table.schema) as stream:
         stream.write_table(table)
-    return bytes(sink.getvalue())
+    written = np.empty(size.size(), np.uint8)
+    with ipc.new_stream(pa.FixedSizeBufferWriter(pa.py_buffer(written)), table.schema) as stream:
+        stream.write_table(table)
+    return written
 
 
-def read_block(written: bytes, opened: OpenShards, classes: bool) -> Block:
+def read_block(written: NDArray[np.uint8], opened: OpenShards, classes: bool) -> Block:
     """The block of an Arrow stream."""
+    pa = import_optional("pyarrow", "arrow")
     ipc = import_optional("pyarrow.ipc", "arrow")
-    table, d, k = ipc.open_stream(written).read_all(), len(opened.columns), len(opened.targets)
+    table, d, k = ipc.open_stream(pa.py_buffer(written)).read_all(), len(opened.columns), len(opened.targets)
     features = table.select(list(range(d))).rename_columns(list(opened.columns))
     targets = [_values(table.column(j), classes) for j in range(d, d + k)]
     number, weight, *group = (table.column(j).to_numpy() for j in range(d + k, table.num_columns))

@@ -7,6 +7,7 @@ processes have the same ones, however many there are.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +20,9 @@ from gce._utils.splitmix import splitmix64
 from gce._utils.warn import warn_user
 from gce.distributed import World
 from gce.estimators._shard_blocks import Block, ShardReader, exchange_blocks, in_order, join_blocks, take_rows
+from gce.estimators._shard_categories import CategoryCounts, category_columns
+from gce.preprocessing.columns import CategoryTotals
+from gce.training.targets import Target
 
 Array = NDArray[np.float64]
 
@@ -79,8 +83,8 @@ class Chosen:
     group : array of shape (n,) or None
     held_out : array of shape (n,)
         Mask of the rows that are held out.
-    first : int
-        Where the rows of this process begin among these.
+    number : array of shape (n,)
+        Of each row among all rows, ascending.
     roles : Roles
     counts : array of shape (S,)
         Training rows of each logical shard.
@@ -90,6 +94,8 @@ class Chosen:
         The least and the greatest weight.
     class_weights : dict of float
         The sum of the weights of each class, by :func:`class_key`.
+    categories : dict of int to CategoryTotals
+        The values of columns of categories in all rows, where these are not all in memory.
     """
 
     features: Any
@@ -97,12 +103,47 @@ class Chosen:
     weight: Array
     group: NDArray[np.uint64] | None
     held_out: NDArray[np.bool_]
-    first: int
+    number: NDArray[np.uint64]
     roles: Roles
     counts: NDArray[np.int64]
     range_y: Array | None
     range_weight: tuple[float, float]
     class_weights: dict[str, float]
+    categories: Mapping[int, CategoryTotals] = field(default_factory=dict)
+
+    def training_blocks(self, reader: ShardReader) -> Iterator[Block]:
+        """The training rows of a process.
+
+        Parameters
+        ----------
+        reader : ShardReader
+
+        Yields
+        ------
+        Block
+        """
+        for shard in reader.own:
+            for block in reader.blocks(shard):
+                kept = np.flatnonzero(self.roles.of(block) != HELD)
+                if len(kept):
+                    yield take_rows(block, kept)
+
+    def class_factors(self, target: Target) -> Array | float:
+        """Factors of the weights of classes, ``(classes,)``, by the weights of all rows.
+
+        Parameters
+        ----------
+        target : Target
+
+        Returns
+        -------
+        array of shape (classes,), or float
+            1.0 where targets are numbers, or all classes have it.
+        """
+        if target.classes is None:
+            return 1.0
+        total = np.array([self.class_weights[class_key(label)] for label in target.classes.tolist()])
+        return target.row_factors(target.encode(target.classes), total)
 
 
 def class_key(label: Any) -> str:
@@ -110,7 +151,7 @@ def class_key(label: Any) -> str:
     return f"class {label!r}"
 
 
-def choose_rows(reader: ShardReader, seed: int, fraction: float | None) -> Chosen:
+def choose_rows(reader: ShardReader, seed: int, fraction: float | None, categorical: Any = "from_dtype") -> Chosen:
     """Read all rows once.
 
     Parameters
@@ -119,6 +160,8 @@ def choose_rows(reader: ShardReader, seed: int, fraction: float | None) -> Chose
     seed : int
     fraction : float or None
         Share of the rows that the user wants held out; None: none.
+    categorical : "from_dtype", None, or list of str, int or bool
+        The parameter ``categorical_features``.
 
     Returns
     -------
@@ -129,10 +172,14 @@ def choose_rows(reader: ShardReader, seed: int, fraction: float | None) -> Chose
     held = 0.0 if fraction is None else min(fraction, most / rows)
     roles = Roles(seed, held, min(1.0, most / max(rows * (1 - held), 1.0)))
     scan = _Scan(reader, roles)
+    # rows that are all in memory are counted there
+    counts = CategoryCounts(reader, category_columns(reader.opened, categorical) if roles.sampled < 1 else {})
     for shard in reader.own:
         for block in reader.blocks(shard):
             scan.add(shard, block)
-    return scan.chosen()
+            counts.add(shard, block)
+        counts.end_shard(shard)
+    return replace(scan.chosen(), categories=counts.totals())
 
 
 class _Scan:
@@ -205,8 +252,7 @@ class _Scan:
         self._check_rows()
         kept = in_order([*self._kept, *(_wanted_of(block, roles.wanted) for block in self._spare)])
         self._kept, self._spare = [], []
-        parts = exchange_blocks(kept, self._reader)
-        everyone = join_blocks(parts)
+        everyone = join_blocks(exchange_blocks(kept, self._reader))
         self._check_held_out(int((roles.of(everyone) == HELD).sum()))
         return Chosen(
             everyone.features,
@@ -214,7 +260,7 @@ class _Scan:
             everyone.weight,
             everyone.group,
             roles.of(everyone) == HELD,
-            sum(len(part.number) for part in parts[: world.rank]),
+            everyone.number,
             roles,
             self._training,
             self._ranges(world),

@@ -1,8 +1,8 @@
 """Second pass over shards: codes, targets and weights of all training rows in files, and the data of the fit.
 
-The encoding is learned from the chosen rows, which are all rows where there are few. Boosted trees learn from all rows,
-by their codes; all other models from the sample. Held-out rows are known to every process, so that what is decided on
-them is decided alike.
+Categories and statistics of the target are learned from all rows, the rest of the encoding from the chosen rows, which
+are all rows where there are few. Boosted trees and networks learn from all rows, all other models from the sample.
+Held-out rows are known to every process, so that what is decided on them is decided alike.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from gce._utils.random import Streams
 from gce._utils.version import __version__
 from gce._utils.workspace import Workspace
 from gce.distributed import Division, World
-from gce.estimators._encoding import fit_table, learn_statistics
+from gce.estimators._encoding import fit_table
 from gce.estimators._shard_blocks import ShardReader
 from gce.estimators._shard_choice import HELD_OUT, Chosen, choose_rows
 from gce.estimators._shard_files import CodeFiles
+from gce.estimators._shard_statistics import learn_from_shards
 from gce.estimators._validation import (
     Bound,
+    EncodedRows,
     FitInput,
     build_problem,
     check_classes,
@@ -69,17 +71,16 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
     source = opened.fingerprint()
     world.check_equal({"version": __version__, "torch": torch.__version__, **_words(model), **source})
     reader = ShardReader(opened, world, is_classifier(model))
-    chosen = choose_rows(reader, seed, _fraction(model))
+    chosen = choose_rows(reader, seed, _fraction(model), model.categorical_features)
     division = Division(chosen.counts, reader.own.start, reader.own.stop, world)
-    rows, schema, target = read_rows(model, FitInput(chosen.features, chosen.y, chosen.weight, chosen.group), None)
+    sample = FitInput(chosen.features, chosen.y, chosen.weight, chosen.group)
+    rows, schema, target = read_rows(model, sample, None, chosen.categories)
     # encoded, they are there twice
-    chosen, held = replace(chosen, features=None), np.flatnonzero(chosen.held_out)
+    chosen, held = replace(chosen, features=None, categories={}), np.flatnonzero(chosen.held_out)
     members = from_splits(rows.X, rows.weight, [(np.flatnonzero(~chosen.held_out), held)])
     check_classes(target, rows.codes, members)
-    # rows of a group that are not in memory would have statistics of those that are
-    leaks = opened.group is not None and chosen.roles.sampled < 1
-    sources = with_statistics(schema, rows.X, rows.weight) if sees_statistics(model.basis) and not leaks else {}
-    found, own = learn_statistics(sources, members, rows.X, rows.target, target, rows.groups)
+    sources = with_statistics(schema, rows.X, rows.weight) if sees_statistics(model.basis) else {}
+    found, own, of_rows = learn_from_shards(reader, chosen, EncodedRows(rows, schema, target), members, sources)
     table = fit_table(model, rows, schema, found, own)
     loss, offset, bound = fit_constants(model, rows, target, _reaching(model.bound, chosen, target))
     problem = build_problem("cpu", table, loss, rows.X, rows.target, members, offset, bound, own)
@@ -95,11 +96,12 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
         signs=monotonic_signs(model, table, target),
         interactions=None if model.interaction_cst is None else table.read_interactions(model.interaction_cst),
         source=source,
+        world=world,
     )
     bases = bases_on_all_rows(model, data)
     if not bases:
         return data
-    written = CodeFiles(reader, chosen, division, data, own, files).write(bases)
+    written = CodeFiles(reader, chosen, division, data, of_rows, files).write(bases)
     return replace(data, divided=written)
 
 

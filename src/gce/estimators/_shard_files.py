@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -12,15 +12,17 @@ import torch
 from numpy.typing import NDArray
 
 from gce._utils.workspace import Workspace
-from gce.bases.base import Basis
+from gce.bases import Basis, Neural
+from gce.bases.neural.stored_inputs import StoredInputs
 from gce.bases.trees.binned import BinnedRows
-from gce.bases.trees.binning import Bins
+from gce.bases.trees.binning import FIRST_CODE_BIN, Bins
 from gce.bases.trees.coding import code_rows
 from gce.bases.trees.stored import StoredRows
 from gce.bases.trees.tree import Tree
 from gce.distributed import Division
-from gce.estimators._shard_blocks import Block, ShardReader, take_rows
-from gce.estimators._shard_choice import HELD, TRAINED, Chosen, class_key
+from gce.estimators._shard_blocks import Block, ShardReader
+from gce.estimators._shard_choice import Chosen
+from gce.estimators._shard_statistics import RowStatistics
 from gce.preprocessing import read_frame
 from gce.preprocessing.mixed import MixedRows, Rows, telling_blocks
 from gce.preprocessing.row_hashes import hash_rows
@@ -46,8 +48,8 @@ class CodeFiles:
         The training rows.
     data : FitData
         Of the rows in memory.
-    statistics : array of shape (n, p), optional
-        Statistics of the target of the rows in memory, without their own targets.
+    statistics : RowStatistics, optional
+        Statistics of the target of training rows, without their own targets.
     files : Workspace
     """
 
@@ -55,7 +57,7 @@ class CodeFiles:
     chosen: Chosen
     division: Division
     data: FitData
-    statistics: Array | None
+    statistics: RowStatistics | None
     files: Workspace
 
     def write(self, bases: Sequence[Basis]) -> Problem:
@@ -75,23 +77,24 @@ class CodeFiles:
         few, own = given.train_rows, self.division.own_rows
         rows = own + len(given.y) - few
         trees = [basis for basis in bases if isinstance(basis, Tree)]
-        bins = {most: BinnedRows.of(given.X, most).bins for most in sorted({basis.max_bins for basis in trees})}
+        bins = {most: self._bins(most) for most in sorted({basis.max_bins for basis in trees})}
         codes = {most: self._codes(most, found, rows) for most, found in bins.items()}
+        inputs = self._inputs(rows) if any(isinstance(basis, Neural) for basis in bases) else None
         names = np.zeros(rows, np.uint64) if any(basis.subsample < 1 for basis in trees) else None
         y = self.files.array("y", (rows, given.y.shape[1]), np.float64)
         weight, held_out = (self.files.array(name, (1, rows), np.float64) for name in ("weight", "held_out"))
         at = 0
-        for block, statistics in self._training_blocks():
+        for block in self.chosen.training_blocks(self.reader):
             part = slice(at, at + len(block.number))
             at = part.stop
-            X = self._rows(block, statistics)
+            X = self._rows(block)
             y[part] = self.data.target.encode(block.y)
             weight[0, part] = block.weight * self._factors(y[part])
-            self._write_rows(X, bins, codes, names, part)
+            self._write_rows(X, bins, codes, inputs, names, part)
         assert at == own
         last = slice(own, rows)
         y[last], held_out[0, last] = given.y[few:].numpy(), given.held_out[0, few:].numpy()
-        self._write_rows(given.X[few:], bins, codes, names, last)
+        self._write_rows(given.X[few:], bins, codes, inputs, names, last)
         count = self._normalize(weight[:, :own])
         stored = StoredRows(
             rows,
@@ -99,8 +102,9 @@ class CodeFiles:
             {most: (bins[most], codes[most]) for most in bins},
             self.division,
             names,
-            given.X[:0] if isinstance(given.X, MixedRows) else None,
+            table := given.X[:0] if isinstance(given.X, MixedRows) else None,
             self.files.array,
+            None if inputs is None else StoredInputs(inputs, self.division, few, table, self.files.array),
         )
         return Problem(
             given.loss,
@@ -115,58 +119,54 @@ class CodeFiles:
             division=self.division,
         )
 
+    def _bins(self, most: int) -> Bins:
+        """The bins of the rows in memory, with one for every frequent category, which these need not have."""
+        found = BinnedRows.of(self.data.problem.X, most).bins
+        edges = list(found.edges)
+        for j, column in enumerate(self.data.table.columns):
+            if column.frequent:
+                last = FIRST_CODE_BIN + len(column.frequent) - 1
+                edges[j] = np.arange(max(last, len(edges[j])), dtype=np.float64)
+        return replace(found, edges=tuple(edges))
+
     def _codes(self, most: int, bins: Bins, rows: int) -> NDArray[np.uint8]:
         return self.files.array(f"codes-{most}", (-(-len(bins.edges) // 4), rows, 4), np.uint8)
 
-    def _training_blocks(self) -> Iterator[tuple[Block, Array | None]]:
-        """Blocks of training rows, with the statistics ``(n, p)`` of those that were chosen, NaN for the others."""
-        at = self.chosen.first
-        for shard in self.reader.own:
-            for block in self.reader.blocks(shard):
-                role = self.chosen.roles.of(block)
-                known = at + np.cumsum(role != TRAINED) - 1
-                at += int((role != TRAINED).sum())
-                kept = np.flatnonzero(role != HELD)
-                if len(kept) == 0:
-                    continue
-                statistics = None
-                if self.statistics is not None:
-                    statistics = np.where((role != TRAINED)[:, None], self.statistics[known], np.nan)[kept]
-                yield take_rows(block, kept), statistics
+    def _inputs(self, rows: int) -> NDArray[np.float32]:
+        X = self.data.problem.X
+        return self.files.array("inputs", (rows, (X.columns if isinstance(X, MixedRows) else X).shape[1]), np.float32)
 
-    def _rows(self, block: Block, chosen: Array | None) -> Rows:
+    def _rows(self, block: Block) -> Rows:
         table = self.data.table
         X = table.encode(read_frame(block.features))
         table.check_range(X)
-        if table.statistics is None or chosen is None:
+        if self.statistics is None:
             return table.rows(X, _CPU)
         assert isinstance(X, np.ndarray)
-        # rows that were chosen are the only ones whose targets are in the statistics
-        return table.rows(X, _CPU, np.where(np.isnan(chosen), table.statistics.transform(X), chosen))
+        return table.rows(X, _CPU, self.statistics.of_training_rows(X, block))
 
     def _write_rows(
         self,
         X: Rows,
         bins: dict[int, Bins],
         codes: dict[int, NDArray[np.uint8]],
+        inputs: NDArray[np.float32] | None,
         names: NDArray[np.uint64] | None,
         part: slice,
     ) -> None:
-        """Write the codes and the hashes of rows to their part of the files."""
+        """Write the codes, inputs and hashes of rows to their part of the files."""
         columns = np.asarray((X.columns if isinstance(X, MixedRows) else X).numpy())  # type: ignore[union-attr]
         for most, own in bins.items():
             code_rows(own, columns, codes[most][:, part])
+        if inputs is not None:
+            inputs[part] = columns
         if names is not None:
             names[part] = np.concatenate([hash_rows(np.round(some * 2.0**20)) for some in telling_blocks(X)])
 
     @cached_property
     def _class_factors(self) -> Array | float:
         """Factors of the classes, ``(classes,)``, by the weights of all rows."""
-        target = self.data.target
-        if target.classes is None:
-            return 1.0
-        total = np.array([self.chosen.class_weights[class_key(label)] for label in target.classes.tolist()])
-        return target.row_factors(target.encode(target.classes), total)
+        return self.chosen.class_factors(self.data.target)
 
     def _factors(self, y: Array) -> Array | float:
         """Factors of the sample weights of rows with targets ``(n, k)``."""

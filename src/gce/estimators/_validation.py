@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from gce.preprocessing import (
     select_columns,
     targets_as_array,
 )
+from gce.preprocessing.columns import CategoryTotals
 from gce.preprocessing.sample_weights import check_sample_weight, normalize_equal, rescale_weights
 from gce.preprocessing.schema import text_that_reads_as_dates
 from gce.preprocessing.shards import Shards
@@ -157,8 +159,16 @@ def output_scale(target: Target, y: Tensor, weight: Array, offset: Tensor) -> Te
     return target.output_scale(y, weight, offset)
 
 
-def read_rows(model: Any, given: FitInput, previous: FitResult | None) -> EncodedRows:
-    """Rows of positive weight, encoded: like those of a previous fit, or as the first step of a new one."""
+def read_rows(
+    model: Any,
+    given: FitInput,
+    previous: FitResult | None,
+    counted: Mapping[int, CategoryTotals] = MappingProxyType({}),
+) -> EncodedRows:
+    """Rows of positive weight, encoded: like those of a previous fit, or as the first step of a new one.
+
+    The values of some columns may have been ``counted`` in more rows than these.
+    """
     frame, y = _read_both(model, as_numpy(given.X), targets_as_array(as_numpy(given.y)), reset=previous is None)
     weight = check_sample_weight(given.sample_weight, y)
     kept = np.flatnonzero(weight)
@@ -168,7 +178,7 @@ def read_rows(model: Any, given: FitInput, previous: FitResult | None) -> Encode
     if previous is None:
         # an interrupted fit must not leave the result of an earlier one behind other columns
         vars(model).pop("_result", None)
-        schema = Schema.fit(frame, weight, model.categorical_features)
+        schema = Schema.fit(frame, weight, model.categorical_features, counted)
         for message in (schema.warning, text_that_reads_as_dates(frame)):
             if message is not None:
                 warn_user(message, UserWarning)

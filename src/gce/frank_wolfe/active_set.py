@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from gce._utils import parallel, reductions
 from gce._utils.memory import CACHE_BYTES
 from gce.bases.base import Atoms, Zero
+from gce.bases.neural.stored_inputs import StoredInputs
 from gce.bases.proposal import Proposal
+from gce.frank_wolfe.output_sums import add_outputs, inner_products
 from gce.frank_wolfe.slot import ActiveSetState, Slot
 from gce.frank_wolfe.step import Direction
 from gce.preprocessing.sparse import Inputs
@@ -195,7 +195,7 @@ class ActiveSet:
             self._cache = None
         elif self._cache is not None:
             known = self._cache[:, : len(self.slots)]
-            self._cache = known.new_empty(len(known), state.cached, *known.shape[2:])
+            self._cache = self.X.new_empty(len(known), state.cached, *known.shape[2:])
             self._cache[:, : len(self.slots)] = known
         if state.pred is not None:
             self._stored_pred = state.pred.to(self.pred)
@@ -248,7 +248,7 @@ class ActiveSet:
             if len(out) * (used + room) * out[0].numel() * out.element_size() > self._cache_bytes:
                 self._cache = None
                 return
-            grown = out.new_empty(len(out), room, *out.shape[1:])
+            grown = self.X.new_empty(len(out), room, *out.shape[1:], dtype=out.dtype)
             grown[:, :used] = self._cache[:, :used]
             self._cache = grown
         self._cache[:, used] = out
@@ -281,7 +281,9 @@ class ActiveSet:
         if first == len(self.slots):
             return product[:, first:]
         if self._compiled:
-            self._sum_products(gradient, first, product)
+            assert self._cache is not None
+            division = self.X.division if isinstance(self.X, StoredInputs) else None
+            product[:, first:, 0] = inner_products(self._cache[:, first : len(self.slots)], gradient, division)
         else:
             needed = torch.arange(len(self.slots), device=self.X.device) >= first
             for index, out in self._blocks(needed):
@@ -302,9 +304,9 @@ class ActiveSet:
         if self._cache is None:
             own = [coefficients[:, index] * out[:, 0] for index, out in self._blocks(used)]
             return sum(own[1:], own[0]) if own else torch.zeros_like(self.pred)
-        total = torch.zeros_like(self.pred)
+        total = self._zeros()
         if self._compiled:
-            self._sum_outputs(coefficients, total)
+            add_outputs(self._cache[:, : len(self.slots)], coefficients[..., 0], total)
             return total
         for index, out in self._blocks(used):
             part = coefficients[:, index]
@@ -314,37 +316,15 @@ class ActiveSet:
                 total += torch.einsum("mtk,mtnk->mnk", part, out)
         return total
 
-    # The same two sums in compiled loops, which read a single-precision cache without conversion.
+    def _zeros(self) -> Tensor:
+        """Predictions of 0: of rows in files they are in files, too."""
+        if isinstance(self.X, StoredInputs):
+            return self.X.to(torch.float64).new_zeros(*self.pred.shape)
+        return torch.zeros_like(self.pred)
 
     @property
     def _compiled(self) -> bool:
         return self._cache is not None and self._cache.device.type == "cpu" and self.weights.shape[2] == 1
-
-    def _sum_products(self, gradient: Tensor, first: int, product: Tensor) -> None:
-        assert self._cache is not None
-        cache, D = self._cache.flatten(2).numpy(), gradient.reshape(len(gradient), -1).numpy()
-        product[:, first:] = 0.0
-        result = product.numpy()
-
-        def one(m: int) -> None:
-            reductions.inner_products(cache[m, first : len(self.slots)], D[m], result[m, first:, 0])
-
-        self._each_member(one)
-
-    def _sum_outputs(self, coefficients: Tensor, total: Tensor) -> None:
-        assert self._cache is not None
-        cache, result, w = self._cache.flatten(2).numpy(), total.flatten(1).numpy(), coefficients[..., 0].numpy()
-
-        def one(m: int) -> None:
-            reductions.combination(cache[m, : len(self.slots)], w[m], result[m])
-
-        self._each_member(one)
-
-    def _each_member(self, one: Callable[[int], None]) -> None:
-        members = len(self.members)
-        worth = 1 + len(self.slots) * self.pred.numel() // parallel.WORTH_A_THREAD
-        with parallel.workers(min(parallel.threads(), members, worth)) as run:
-            run([partial(one, m) for m in range(members)])
 
     def moves(self, go: Direction) -> Tensor:
         """The direction's coefficients ``[toward](e_s - w) + [away](w - e_v)``, shape ``(M, T, J)``."""

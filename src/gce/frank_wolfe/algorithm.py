@@ -160,7 +160,7 @@ class Algorithm(BaseEstimator):
                 new = active.admit(proposal, called)
                 active.calls += called
                 inner = torch.cat([inner, active.inner(gradient, first=known)], 1)
-            level = _by_block(gradient * active.train_pred, inner)
+            level = _by_block(here.inner_by_output(gradient, active.train_pred), inner)
             gap = (level - inner.amin(1)).sum(1).clamp(min=0)
             active.last_gap = torch.where(called, gap, active.last_gap)
             go = self.direction(inner, level, active, new)
@@ -207,7 +207,6 @@ class Algorithm(BaseEstimator):
         return line_search(risk.along(active.train_pred, delta, limit), t), limit
 
 
-def _by_block(product: Tensor, inner: Tensor) -> Tensor:
-    """Sum ``(M, n, k)`` over rows, and over outputs where they share their weights: ``(M, J)``."""
-    by_output = product.sum(1)
+def _by_block(by_output: Tensor, inner: Tensor) -> Tensor:
+    """Sums ``(M, k)``, added up over outputs where these share their weights: ``(M, J)``."""
     return by_output if inner.shape[2] > 1 else by_output.sum(1, keepdim=True)

@@ -260,7 +260,7 @@ class Boosting(Algorithm):
         began, monitors = time.perf_counter(), bool(held_out.weight.any())
         while True:
             members = active.members
-            at_once = booster.at_once(members.tolist()) if held_out.run_ahead else 1
+            at_once = max(1, min(booster.at_once(members.tolist()), held_out.ahead - active.t))
             here = risk if len(members) == len(risk.weight) else risk.select(members)
             state = BoostingState(
                 here,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gce.bases.base import Atoms
+from gce.bases.neural.stored_inputs import StoredInputs
 from gce.preprocessing.mixed import Rows
 
 
@@ -28,12 +29,15 @@ class Slot:
     position: Tensor
     step_length: Tensor | None = None
 
-    def outputs(self, X: Rows, known: Tensor | None = None) -> Tensor:
+    def outputs(self, X: Rows | StoredInputs, known: Tensor | None = None) -> Tensor:
         """Each member's outputs ``(M, N, k)``, 0 for members without an atom here.
 
         ``known`` are outputs of the atoms on these rows, ``(A, N, k)``; None: the atoms are evaluated.
         """
-        out = self.atoms(self.atoms.seen(X)) if known is None else known
+        if known is not None:
+            out = known
+        else:
+            out = X.outputs(self.atoms) if isinstance(X, StoredInputs) else self.atoms(self.atoms.seen(X))
         if torch.equal(self.position, torch.arange(len(out), device=out.device)):
             return out
         return torch.where((self.position >= 0)[:, None, None], out[self.position], 0.0)

@@ -31,13 +31,13 @@ class HeldOut:
         Targets of all rows.
     weight : Tensor of shape (M, N)
         Sample weights of the rows that each member holds out.
-    run_ahead : bool
-        Rounds may be run before the ones before them have been looked at.
+    ahead : int
+        Rounds up to this one may be run before the ones before them have been looked at.
     """
 
     y: Tensor
     weight: Tensor
-    run_ahead: bool
+    ahead: int
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,10 @@ class Risk:
         """
         if self.division is None:
             return self._costs(pred).sum(-1)
-        return self.division.sum_rows(self.division.by_shard(lambda own: self.rows(own)._costs(pred[:, own])))
+        costs = self.division.sum_shards(
+            lambda own: self.rows(own)._costs(pred[:, own]).double().sum(-1), pred.shape[:1]
+        )
+        return costs.to(pred.dtype)
 
     def _costs(self, pred: Tensor) -> Tensor:
         """What each row adds to the risk, ``(M, n)``."""
@@ -102,6 +105,22 @@ class Risk:
         if self.division is None:
             return values.sum((1, 2))
         return self.division.sum_rows(values.flatten(1), values.shape[2])
+
+    def inner_by_output(self, gradient: Tensor, pred: Tensor) -> Tensor:
+        """``<D, F>`` of each output, the sum over the rows of all processes, shape ``(M, k)``.
+
+        Parameters
+        ----------
+        gradient, pred : Tensor of shape (M, n, k)
+            ``D`` and ``F`` of each member.
+
+        Returns
+        -------
+        Tensor of shape (M, k)
+        """
+        if self.division is None:
+            return (gradient * pred).sum(1)
+        return self.division.sum_shards(lambda own: (gradient[:, own] * pred[:, own]).sum(1), pred[:, 0].shape)
 
     def gradient(self, pred: Tensor) -> Tensor:
         """Functional gradient ``D`` at scores ``(M, n, k)``, of the same shape: 0 on rows without weight.
@@ -271,6 +290,17 @@ class Line:
         -------
         Tensor of shape (M, J)
         """
-        here = torch.addcmul(self._base, size[:, None], self.d)
-        by_output = (self.risk.loss.gradient(here, self.risk.y) * self._weighted_direction).sum(1)
+        division = self.risk.division
+        if division is None:
+            by_output = self._slope_by_output(size)
+        else:
+            by_output = division.sum_shards(lambda rows: self._rows(rows)._slope_by_output(size), self.d[:, 0].shape)
         return by_output.sum(-1, keepdim=True) if self.limit.shape[1] == 1 else by_output
+
+    def _slope_by_output(self, size: Tensor) -> Tensor:
+        here = torch.addcmul(self._base, size[:, None], self.d)
+        return (self.risk.loss.gradient(here, self.risk.y) * self._weighted_direction).sum(1)
+
+    def _rows(self, rows: slice) -> Line:
+        """The part of the sum over some of one's own rows."""
+        return Line(self.risk.rows(rows), self.pred[:, rows], self.d[:, rows], self.limit)

@@ -204,8 +204,30 @@ def learn_dates(name: str, seconds: Any, zone: str | None) -> Column:
     return replace(column, parts=DateParts.fit(column.encode("date", seconds, zone)))
 
 
-def learn_categories(name: str, column: Array | Values, share: Array, rows: float) -> Column:
-    """A column of categories: those that occur twice have codes, frequent ones first, both in sorted order.
+@dataclass(frozen=True, eq=False)
+class CategoryTotals:
+    """What the values of a column weigh.
+
+    Parameters
+    ----------
+    share : dict of category to float
+        The share of each value in the sample weight.
+    rows : float
+        Effective number of rows.
+    n_distinct : int
+        Number of distinct values.
+    others : float, default=0.0
+        Share of the values that are not in ``share``.
+    """
+
+    share: dict[Category, float]
+    rows: float
+    n_distinct: int
+    others: float = 0.0
+
+
+def count_categories(name: str, column: Array | Values, share: Array, rows: float) -> CategoryTotals:
+    """Add up the rows of each value of a column, but for missing ones.
 
     Parameters
     ----------
@@ -220,25 +242,53 @@ def learn_categories(name: str, column: Array | Values, share: Array, rows: floa
 
     Returns
     -------
-    Column
+    CategoryTotals
     """
-    if column.dtype != object and np.abs(np.nan_to_num(column)).max(initial=0.0) > _MAX_INTEGER:
-        raise ValueError(
-            f"column {name!r} holds numbers beyond 2^53, of which float64 cannot tell neighbours apart, and cannot be "
-            "categories: convert it to text"
-        )
+    if column.dtype != object:
+        check_integers(name, column.astype(np.float64, copy=False))
     total: dict[Category, float] = {}
     for value, part in zip(column.tolist(), share.tolist(), strict=True):
         if value is not None and value == value:
             total[value] = total.get(value, 0.0) + part
-    slack = 1 - 1e-9
+    return CategoryTotals(total, rows, len(total))
+
+
+def check_integers(name: str, numbers: Array) -> None:
+    """Check that numbers ``(n,)`` can be categories.
+
+    Raises
+    ------
+    ValueError
+        A number stands for several integers.
+    """
+    if np.abs(np.nan_to_num(numbers)).max(initial=0.0) > _MAX_INTEGER:
+        raise ValueError(
+            f"column {name!r} holds numbers beyond 2^53, of which float64 cannot tell neighbours apart, and cannot be "
+            "categories: convert it to text"
+        )
+
+
+def choose_categories(name: str, counted: CategoryTotals) -> Column:
+    """A column of categories: those that occur twice have codes, frequent ones first, both in sorted order.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    counted : CategoryTotals
+
+    Returns
+    -------
+    Column
+    """
+    total, rows, slack = counted.share, counted.rows, 1 - 1e-9
     # first those that have enough rows, of which there are few, however many categories there are
-    least = max(MIN_CATEGORY_SHARE, MIN_FREQUENT_ROWS / rows if len(total) > MANY_CATEGORIES else 0.0)
+    least = max(MIN_CATEGORY_SHARE, MIN_FREQUENT_ROWS / rows if counted.n_distinct > MANY_CATEGORIES else 0.0)
     enough = [value for value, part in total.items() if part >= least * slack]
     frequent = sorted(sorted(enough, key=lambda value: (-round(total[value], 12), value))[:MAX_CATEGORIES])
     known = set(frequent)
     rare = sorted(v for v, part in total.items() if v not in known and part * rows >= MIN_CATEGORY_ROWS * slack)
     known.update(rare)
-    others = sum(part for value, part in total.items() if value not in known)
+    others = sum((part for value, part in total.items() if value not in known), counted.others)
     other_share = round(min(float(others), 1.0), 6)
-    return Column(name, "category", (*frequent, *rare), len(total), other_share, len(frequent))
+    return Column(name, "category", (*frequent, *rare), counted.n_distinct, other_share, len(frequent))

@@ -24,6 +24,9 @@ from gce.preprocessing.values import Values, is_missing, missing_as_none, only_n
 Array = NDArray[np.float64]
 Kind = Literal["number", "boolean", "category", "date", "duration"]
 
+#: Rows of a table that are copied together: fewer of them cost more calls, more of them the cache.
+_STACKED_ROWS = 2048
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -165,14 +168,27 @@ def read_frame(X: Any) -> Frame:
         raise ValueError(
             f"X has {len(frame)} sample(s) and {len(frame.names)} feature(s): at least 1 of each is needed"
         )
-    for name, kind, column in zip(frame.names, frame.kinds, frame.columns, strict=True):
-        if kind == "number" and np.isinf(column.astype(np.float64)).any():
+    for name, infinite in zip(frame.names, _infinite(frame), strict=True):
+        if infinite:
             raise ValueError(
                 f"column {name!r} contains infinity: replace it by a number, or by NaN if the value is missing"
             )
+    if isinstance(frame.matrix, np.ndarray):
+        # memory of its own: a data frame's may be read-only
+        return Frame.from_matrix(np.require(frame.matrix, np.float64, ["C", "W", "O"]), frame.names)
     if all(kind == "number" for kind in frame.kinds):
         return Frame.from_matrix(np.column_stack(list(frame.columns)).astype(np.float64), frame.names)
     return frame
+
+
+def _infinite(frame: Frame) -> list[bool]:
+    """Whether each column has infinite numbers."""
+    if isinstance(frame.matrix, np.ndarray):
+        return list(map(bool, np.asarray(np.isinf(frame.matrix).any(0))))
+    return [
+        kind == "number" and bool(np.isinf(column.astype(np.float64)).any())
+        for kind, column in zip(frame.kinds, frame.columns, strict=True)
+    ]
 
 
 def select_columns(X: Any, names: Sequence[str] | None) -> Any:
@@ -221,11 +237,24 @@ def _from_dataframe(X: Any) -> Frame:
     names = tuple(map(str, frame.columns))
     if names and all(isinstance(dtype, nw.Float64) for dtype in frame.schema.values()):
         # all at once: column by column, thousands of them would take seconds
-        matrix = np.asarray(frame.to_numpy())
+        if frame.implementation.is_pyarrow():
+            matrix = _stacked([column.to_numpy() for column in frame.to_native().columns])
+        else:
+            matrix = np.asarray(frame.to_numpy())
         if matrix.dtype == np.float64:
             return Frame.from_matrix(matrix, names)
     # by position: pandas columns may be named by numbers
     return _assemble(names, list(frame.iter_columns()), _dates_of_series, _read_series)
+
+
+def _stacked(columns: Sequence[Array]) -> Array:
+    """Columns ``(n,)`` side by side ``(n, d)``, by blocks of rows that stay in the processor's cache."""
+    matrix = np.empty((len(columns[0]), len(columns)))
+    for first in range(0, len(matrix), _STACKED_ROWS):
+        rows = slice(first, first + _STACKED_ROWS)
+        for j, column in enumerate(columns):
+            matrix[rows, j] = column[rows]
+    return matrix
 
 
 def _assemble(

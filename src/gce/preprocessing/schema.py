@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gce._utils.params import is_iterable, short_repr
-from gce.preprocessing.columns import TIMES, Column, learn_categories, learn_dates
+from gce.preprocessing.columns import (
+    TIMES,
+    CategoryTotals,
+    Column,
+    choose_categories,
+    count_categories,
+    learn_dates,
+)
 from gce.preprocessing.dates import offer_dates
 from gce.preprocessing.frames import Frame, Kind
 from gce.preprocessing.sample_weights import effective_count
@@ -34,7 +42,13 @@ class Schema:
     columns: tuple[Column, ...]
 
     @classmethod
-    def fit(cls, frame: Frame, weight: Array, categorical: Any) -> Schema:
+    def fit(
+        cls,
+        frame: Frame,
+        weight: Array,
+        categorical: Any,
+        counted: Mapping[int, CategoryTotals] = MappingProxyType({}),
+    ) -> Schema:
         """Fit a schema.
 
         Parameters
@@ -45,6 +59,8 @@ class Schema:
             Sample weights.
         categorical : "from_dtype", None, or list of str, int or bool
             Columns that are categories whatever their type.
+        counted : mapping of int to CategoryTotals
+            Columns whose values have been counted already, in more rows than these.
 
         Returns
         -------
@@ -68,7 +84,7 @@ class Schema:
         columns = []
         for j, (name, kind, values) in enumerate(zip(frame.names, frame.kinds, frame.columns, strict=True)):
             if kind == "category" or (j in chosen and kind != "boolean"):
-                column = learn_categories(name, values, share, rows)
+                column = choose_categories(name, counted.get(j) or count_categories(name, values, share, rows))
                 # a column that is named as categorical is no text
                 columns.append(column if j in chosen else replace(column, parts=learn_text(values, weight, rows)))
             elif kind == "date":
@@ -120,12 +136,29 @@ class Schema:
             return frame.matrix
         if isinstance(frame.matrix, SparseRows):
             raise ValueError("the model was fitted on categories, which sparse rows cannot hold: pass X.toarray()")
-        given = enumerate(zip(self.columns, frame.kinds, frame.columns, strict=True))
-        encoded = [column.encode(kind, values, frame.zones.get(j)) for j, (column, kind, values) in given]
+        encoded = self._encode_own(frame)
         for column, own, values in zip(self.columns, list(encoded), frame.columns, strict=True):
             if column.parts is not None:
                 encoded.append(column.parts.transform(values if column.kind == "category" else own))
         return np.column_stack(encoded)
+
+    def encode_columns(self, frame: Frame) -> Array:
+        """The same without the parts of columns, ``(n, d)``.
+
+        Parameters
+        ----------
+        frame : Frame
+            The rows, not sparse.
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
+        return np.column_stack(self._encode_own(frame))
+
+    def _encode_own(self, frame: Frame) -> list[Array]:
+        given = enumerate(zip(self.columns, frame.kinds, frame.columns, strict=True))
+        return [column.encode(kind, values, frame.zones.get(j)) for j, (column, kind, values) in given]
 
     @property
     def part_sources(self) -> NDArray[np.intp]:

@@ -20,7 +20,7 @@ from gce.preprocessing.columns import Column
 from gce.preprocessing.row_hashes import hash_rows
 from gce.preprocessing.schema import Schema
 from gce.preprocessing.sparse import Matrix, SparseRows
-from gce.preprocessing.target_summaries import Summaries
+from gce.preprocessing.target_summaries import LevelSums, Summaries, cells_of, draw_folds
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -28,17 +28,8 @@ Hashes = NDArray[np.uint64]
 
 #: Share of rows with a category that is not frequent, from which on a column has statistics of the target.
 RARE_SHARE = 0.1
-#: Inner folds of the training rows.
-INNER_FOLDS = 5
 #: Share of categories whose rows differ in their targets only, beyond which inner folds may part equal rows.
 MAX_UNDIVIDED = 0.2
-#: Standard deviations under chance by which an F statistic must exceed 1 before categories count as different.
-SIGNIFICANT = 3.0
-#: Statistics are rounded to this fraction of the spread of what they summarise. A category has a slightly different
-#: value in each inner fold, and a tree that could tell these apart would learn the folds.
-_RESOLUTION = 2.0**-4
-#: The logarithm of a count is rounded as well: sums of weights and of repeated rows differ in rounding.
-_COUNT_RESOLUTION = 2.0**-10
 #: What stands for a missing value where rows are hashed: no code.
 _MISSING = 2.0**40
 
@@ -77,9 +68,34 @@ def _rare_share(column: Column, codes: Array, weight: Array) -> float:
     return float(weight[rare].sum() / weight.sum())
 
 
-def _positions(codes: Array, size: int) -> Indices:
-    """Where the statistics of codes ``(n,)`` are: of missing values after all ``size`` codes, of no category last."""
+def positions(codes: Array, size: int) -> Indices:
+    """Where the statistics of codes are: of missing values after all codes, of no category last.
+
+    Parameters
+    ----------
+    codes : array of shape (n,)
+    size : int
+        How many codes there are.
+
+    Returns
+    -------
+    array of shape (n,)
+    """
     return np.where(np.isnan(codes), size, np.where(codes < 0, size + 1, codes)).astype(np.intp)
+
+
+def name_rows(X: Array) -> Hashes:
+    """Hashes of what encoded rows hold, without their targets.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Returns
+    -------
+    array of shape (n,)
+    """
+    return hash_rows(np.nan_to_num(X, nan=_MISSING))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +154,7 @@ class TargetStatistics:
         array of shape (n, M p)
             All statistics of the first member, then those of the next.
         """
-        at = [_positions(X[:, j], size) for j, size in self.sizes.items()]
+        at = [positions(X[:, j], size) for j, size in self.sizes.items()]
         parts = [own[m][index] for m in range(self.members) for own, index in zip(self.values, at, strict=True)]
         return np.concatenate(parts, axis=1)
 
@@ -207,7 +223,7 @@ class StatisticsFit:
     def _names(self) -> tuple[Hashes, Hashes]:
         """Hashes of what rows hold, without their targets and with them, ``(N,)`` each."""
         X = np.nan_to_num(self.X, nan=_MISSING)
-        return hash_rows(X), hash_rows(np.column_stack([X, self.summaries.targets]))
+        return name_rows(self.X), hash_rows(np.column_stack([X, self.summaries.targets]))
 
     def inner_folds(self, trained: NDArray[np.bool_]) -> Indices:
         """The inner fold of each row, ``(N,)``, for a member that trains on some of them.
@@ -228,7 +244,7 @@ class StatisticsFit:
             0 for other rows.
         """
         fold = np.zeros(len(trained), np.intp)
-        fold[trained] = (splitmix64(self._units(trained)) % np.uint64(INNER_FOLDS)).astype(np.intp)
+        fold[trained] = draw_folds(self._units(trained))
         return fold
 
     def _units(self, trained: NDArray[np.bool_]) -> Hashes:
@@ -237,9 +253,22 @@ class StatisticsFit:
             codes = np.unique(self.groups, return_inverse=True)[1].astype(np.uint64)
             return codes[trained[: len(codes)]]
         rows, with_targets = (own[trained] for own in self._names)
-        if self._undivided(trained) > MAX_UNDIVIDED:
+        if self.parts_equal_rows(trained):
             return with_targets ^ splitmix64(_occurrences(with_targets))
         return rows
+
+    def parts_equal_rows(self, trained: NDArray[np.bool_]) -> bool:
+        """Whether categories have too few different rows for inner folds that keep equal rows together.
+
+        Parameters
+        ----------
+        trained : array of shape (N,)
+
+        Returns
+        -------
+        bool
+        """
+        return self._undivided(trained) > MAX_UNDIVIDED
 
     def _undivided(self, trained: NDArray[np.bool_]) -> float:
         """The share of categories whose rows differ in nothing but their targets, of those that have different rows.
@@ -250,7 +279,7 @@ class StatisticsFit:
         first = np.unique(self._names[1][trained], return_index=True)[1]
         unit, share = np.unique(self._names[0][trained][first], return_inverse=True)[1], 0.0
         for j, size in self.sizes.items():
-            level = _positions(self.X[trained, j], size)[first]
+            level = positions(self.X[trained, j], size)[first]
             pairs = np.bincount(level, minlength=size + 2)[: size + 1]
             units = np.bincount(np.unique(level * len(first) + unit) // len(first), minlength=size + 2)
             several = pairs > 1
@@ -271,13 +300,14 @@ class StatisticsFit:
         names = (*self.summaries.names, "count")
         values: list[list[Array]] = [[] for _ in self.sizes]
         columns = []
-        at = [_positions(self.X[:, j], size) for j, size in self.sizes.items()]
+        at = [positions(self.X[:, j], size) for j, size in self.sizes.items()]
         for weight, count in zip(self.train, self.count, strict=True):
             V, fold = self.summaries.of(weight), self.inner_folds(weight > 0)
             for own, size, index in zip(values, self.sizes.values(), at, strict=True):
-                sums = _LevelSums(index, fold, size + 2, V, weight * count)
+                sums = LevelSums.of_rows(index, fold, size + 2, V, weight * count)
                 own.append(sums.of_new_rows())
-                columns.append(sums.of_rows(index, weight > 0))
+                inner = sums.of_folds()[cells_of(index, fold)]
+                columns.append(np.where((weight > 0)[:, None], inner, own[-1][index]))
         statistics = TargetStatistics(tuple(self.sizes), names, tuple(np.stack(own) for own in values))
         return statistics, np.concatenate(columns, axis=1)
 
@@ -290,76 +320,3 @@ def _occurrences(names: Hashes) -> Hashes:
     counted = np.empty(len(names), np.uint64)
     counted[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
     return counted
-
-
-class _LevelSums:
-    """Sums of summaries ``(N, s)`` over the rows of each category and inner fold, with weights ``(N,)`` in rows.
-
-    Summaries are measured from their mean over all rows, the prior, so that targets may lie far from 0.
-    """
-
-    def __init__(self, index: Indices, fold: Indices, size: int, V: Array, weight: Array) -> None:
-        self._fold, cell, cells = fold, index * INNER_FOLDS + fold, size * INNER_FOLDS
-        self._rows = np.bincount(cell, weight, cells).reshape(size, INNER_FOLDS)
-        self._prior = weight @ V / weight.sum()
-        V = V - self._prior
-        sums = [np.bincount(cell, weight * v, cells) for v in V.T]
-        self._sums = np.stack(sums, axis=1).reshape(size, INNER_FOLDS, -1)
-        squares: Array = np.stack([np.bincount(index, weight * v * v, size) for v in V.T], axis=1)
-        spread = np.sqrt(weight @ np.square(V) / weight.sum())
-        # a power of two: sums that differ in rounding have the same unit
-        least = np.maximum(1e-12 * np.abs(self._prior), 1e-300)
-        self._unit = _RESOLUTION * np.exp2(np.ceil(np.log2(np.maximum(spread, least)) - 1e-9))
-        self._smoothing = self._smoothings(squares)
-
-    def _smoothings(self, squares: Array) -> Array:
-        """Rows of the prior that are added to a category, ``(s,)``; infinite where categories do not differ.
-
-        Let the mean of a category be drawn with variance ``t`` around that of all rows, and its rows with variance
-        ``v`` around it. The posterior mean of ``n`` rows is ``prior + sum / (n + m)`` with ``m = v / t``. Both
-        variances are those of the analysis of variance with one factor. Where its F statistic could be chance, ``t`` is
-        0.
-        """
-        rows, sums = self._rows[:-1].sum(1), self._sums[:-1].sum(1)
-        seen = rows > 0
-        n, levels, sums, squares = rows[seen], int(seen.sum()), sums[seen], squares[:-1][seen]
-        total = n.sum()
-        if levels < 2 or total - levels < 1:
-            return np.full(sums.shape[1], np.inf)
-        mean = sums.sum(0) / total
-        between = np.maximum((sums**2 / n[:, None]).sum(0) - total * mean**2, 0.0) / (levels - 1)
-        within = np.maximum((squares - sums**2 / n[:, None]).sum(0), 0.0) / (total - levels)
-        # the rows that a category of average size has
-        size = (total - (n**2).sum() / total) / (levels - 1)
-        chance = 1 + SIGNIFICANT * np.sqrt(2 / (levels - 1) + 2 / (total - levels))
-        differ = (between > chance * within) & (between > 0)
-        variance = np.where(differ, (between - within) / size, 1.0)
-        return np.where(differ, within / variance, np.inf)
-
-    def of_new_rows(self) -> Array:
-        """The statistics of each category, ``(S + 1, s + 1)``."""
-        rows, sums = self._rows.sum(1), self._sums.sum(1)
-        # those without a code are no category
-        rows[-1], sums[-1] = 0.0, 0.0
-        return self._shrunk(rows, sums)
-
-    def of_rows(self, index: Indices, trained: NDArray[np.bool_]) -> Array:
-        """The statistics of rows of categories ``(N,)``: without their own fold where they are trained on."""
-        rows = self._rows.sum(1, keepdims=True) - self._rows
-        sums = self._sums.sum(1, keepdims=True) - self._sums
-        rows[-1], sums[-1] = 0.0, 0.0
-        inner = self._shrunk(rows.reshape(-1), sums.reshape(-1, sums.shape[2]))
-        return np.where(trained[:, None], inner[index * INNER_FOLDS + self._fold], self.of_new_rows()[index])
-
-    def _shrunk(self, rows: Array, sums: Array) -> Array:
-        rows = np.where(rows > 1e-9, rows, 0.0)
-        with np.errstate(invalid="ignore"):
-            share = np.where(
-                np.isinf(self._smoothing), 0.0, 1 / (1 + self._smoothing / np.maximum(rows, 1e-9)[:, None])
-            )
-        means = sums / np.maximum(rows, 1e-9)[:, None]
-        found = self._prior + np.where(rows[:, None] > 0, share * means, 0.0)
-        # a column of which no statistic differs is no longer looked at
-        counted = rows if np.isfinite(self._smoothing).any() else np.zeros_like(rows)
-        counts = np.round(np.log1p(counted) / _COUNT_RESOLUTION) * _COUNT_RESOLUTION
-        return np.column_stack([np.round(found / self._unit) * self._unit, counts])

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce._utils.random import Streams
+from gce.distributed import World
 from gce.losses import Loss
 from gce.preprocessing import Table
 from gce.preprocessing.interactions import Interactions
@@ -45,6 +46,8 @@ class FitData:
         and all rows that are held out.
     source : dict
         What identifies rows in files, as JSON values.
+    world : World
+        The processes that fit these data together.
     """
 
     table: Table
@@ -59,6 +62,7 @@ class FitData:
     interactions: Interactions | None = None
     divided: Problem | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
+    world: World = field(default_factory=World)
 
     @property
     def metric(self) -> Metric | None:

@@ -20,6 +20,7 @@ from gce._utils.memory import cache_budget, release_freed
 from gce._utils.random import Streams
 from gce.bases.base import Basis
 from gce.bases.context import FitContext
+from gce.bases.neural.stored_inputs import StoredInputs
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.frank_wolfe.slot import ActiveSetState, Slot
@@ -31,6 +32,9 @@ from gce.training.rounds import FamilyRecord, Round, padded, weight_paths
 
 #: Rounds after which freed memory is given back: pages that are needed again cost time.
 _ROUNDS_UNTIL_RELEASE = 32
+
+#: Bytes of outputs that files may have.
+_NO_LIMIT = 1 << 62
 
 #: Called with every round and with the active set as the next round will find it.
 Keep = Callable[[Round, ActiveSet], None]
@@ -88,12 +92,15 @@ class FamilyFit:
     rounds : list of Round
     bound : Tensor of shape (k,) or None
         The hull of the rounds, known once the first one ran.
+    divided : bool
+        The rows are divided among processes: ``best_outputs`` are those of other rows than families are weighed on.
     """
 
     def __init__(self, name: str, members: int, stopping: EarlyStopping, inflated_bound: bool = False) -> None:
         self.name, self.members, self.stopping, self.inflated_bound = name, members, stopping, inflated_bound
         self.rounds: list[Round] = []
         self.bound: Tensor | None = None
+        self.divided = False
         #: The predictions of the best rounds, or what computes them.
         self._best: Tensor | Callable[[], Tensor] | None = None
         self._finished: set[int] = set()
@@ -187,7 +194,9 @@ class FamilyFit:
         if not self.continues(max_iter, max_calls):
             return
         active = self._active_set(problem, method, members, state)
-        if self.n_rounds == 0:
+        self.divided = problem.division is not None
+        # predictions of rows in files are large, and nobody asks for those of networks
+        if self.n_rounds == 0 and not isinstance(active.X, StoredInputs):
             self._best = active.bookmark()
         with parallel.alone_if_few(active.pred):
             method.basis.prepare(active.X, context)
@@ -211,7 +220,7 @@ class FamilyFit:
         # predictions are kept
         kept = keep is not None and problem.division is None
         run_ahead = scorer is None and not kept and context.deadline == math.inf
-        held_out = HeldOut(problem.y, problem.held_out, run_ahead)
+        held_out = HeldOut(problem.y, problem.held_out, max_iter if run_ahead else 0)
         steps = method.algorithm.iterate(
             problem.risk, active, method.basis, method.line_search, problem.bound, method.streams, context, held_out
         )
@@ -258,9 +267,13 @@ class FamilyFit:
     ) -> ActiveSet:
         """The active set after the last round, for some members."""
         basis = method.basis
-        X = basis.seen(problem.X).to(basis.dtype(problem.train_rows))
+        trained = problem.train_rows if problem.division is None else problem.division.rows
+        X = basis.seen(problem.X).to(basis.dtype(trained))
         rows, outputs = problem.y.shape
         budget = cache_budget(rows, outputs, len(members), X.device) if not method.algorithm.append_only else 0
+        if isinstance(X, StoredInputs):
+            # files have room for all; and predictions that are summed up from them are the same after a restart
+            budget = _NO_LIMIT
         active = ActiveSet(X, problem.train_rows, self.members, outputs, separate=basis.separate, cache_bytes=budget)
         active.retire(torch.tensor([m in members for m in range(self.members)], device=X.device))
         if state is not None:

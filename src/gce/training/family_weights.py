@@ -153,7 +153,7 @@ def _without(name: str, rows: Mapping[str, HeldOutScores], problem: Problem) -> 
 
 def best_outputs(fit: FamilyFit, problem: Problem) -> Tensor:
     """Each member's predictions at its best round on all rows, ``(M, N, k)``, measured from the offset."""
-    if fit.best_outputs is not None:
+    if fit.best_outputs is not None and not fit.divided:
         return fit.best_outputs
     ensemble = fit.record.ensemble(problem.offset)
     members = [ensemble.of_member(m) for m in range(fit.members)]

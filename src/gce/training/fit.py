@@ -122,7 +122,7 @@ def run(
     families, fitted = plan.families, FittedFamilies(plan, fits, clock)
     task.begin(sum(family.max_rounds for family in families))
     with _watching(plan, fitted, data, callbacks, task) as watchers:
-        context = FitContext()
+        context = FitContext(world=data.world)
         shares = TimeShares(families, fits, clock, context)
         shares.measure(data.problem, partial(data.target.calibrate, data.loss))
         for number, family in enumerate(families):
@@ -147,8 +147,8 @@ def run(
                 context=context,
             )
             shares.end(family.name, limits)
-            if family.problem.division is not None:
-                # other rows than those that families are weighed on
+            if fit.divided:
+                # large, and of other rows than those that families are weighed on
                 fit.best_outputs = None
             if watchers.stopped:
                 break

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from gce._utils.params import look_up
-from gce.bases.base import Basis
+from gce.bases import Basis, Neural
 from gce.bases.context import FitDefaults
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.frank_wolfe.algorithms import ALGORITHMS, Boosting
@@ -19,7 +19,7 @@ from gce.training.callbacks import EarlyStopping, SharedEarlyStopping
 from gce.training.data import FitData
 from gce.training.families import choose_bases, suits_trees
 from gce.training.family_fit import FamilyFit, Method
-from gce.training.problem import Problem
+from gce.training.problem import Problem, with_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def plan_fit(model: Any, data: FitData) -> FitPlan:
 
 
 def bases_on_all_rows(model: Any, data: FitData) -> list[Basis]:
-    """The bases of rows in files that learn from all of them, by their codes; the others learn from a sample.
+    """The bases of rows in files that learn from all of them, by codes or inputs; the others learn from a sample.
 
     Parameters
     ----------
@@ -123,14 +123,23 @@ def bases_on_all_rows(model: Any, data: FitData) -> list[Basis]:
     -------
     list of Basis
     """
-    bases = _choose_bases(model, data).values()
     return [
-        basis for basis in bases if _learns_from_codes(basis, _algorithm(model.algorithm, basis.fit_defaults), data)
+        basis
+        for basis in _choose_bases(model, data).values()
+        if _learns_from_codes(basis, algorithm := _algorithm(model.algorithm, basis.fit_defaults), data)
+        or _learns_from_inputs(basis, algorithm, data)
     ]
 
 
 def _learns_from_codes(basis: Basis, algorithm: Algorithm, data: FitData) -> bool:
     return isinstance(algorithm, Boosting) and basis.grows_on_codes and data.problem.risk.smooth
+
+
+def _learns_from_inputs(basis: Basis, algorithm: Algorithm, data: FitData) -> bool:
+    """Whether a family of networks is trained on inputs in files: on all rows, where memory has a sample of them."""
+    linear = type(algorithm).objective is Algorithm.objective
+    sampled = data.n_samples > len(data.problem.y)
+    return sampled and linear and isinstance(basis, Neural) and basis.learns_from_stored_inputs
 
 
 def _choose_bases(model: Any, data: FitData) -> dict[str, Basis]:
@@ -160,6 +169,8 @@ def _plan_family(name: str, basis: Basis, model: Any, data: FitData) -> FamilyPl
     )
     if data.divided is not None and _learns_from_codes(basis, method.algorithm, data):
         problem = data.divided
+    elif data.divided is not None and _learns_from_inputs(basis, method.algorithm, data):
+        problem = with_inputs(data.divided)
     max_calls = np.inf if basis.exact else _or_default(model.max_atoms, defaults.calls)
     # given models predict what they predict: a wider hull would not lengthen them
     inflated = method.algorithm.append_only and model.bound is None and not basis.exact

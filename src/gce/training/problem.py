@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
 from gce._utils import parallel
+from gce.bases.neural.stored_inputs import StoredInputs
 from gce.bases.trees.stored import StoredRows
 from gce.losses import Loss
 from gce.losses.risk import Risk
@@ -30,7 +31,7 @@ class Problem:
     Parameters
     ----------
     loss : Loss
-    X : Tensor, SparseRows, MixedRows or StoredRows of shape (N, d)
+    X : Tensor, SparseRows, MixedRows, StoredRows or StoredInputs of shape (N, d)
         Rows that any member trains on come first.
     y : Tensor of shape (N, k)
     train, held_out : Tensor of shape (M, N)
@@ -54,7 +55,7 @@ class Problem:
     division: Division | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if isinstance(self.X, StoredRows) and self.X.division is not self.division:
+        if isinstance(self.X, StoredRows | StoredInputs) and self.X.division is not self.division:
             raise ValueError("the problem and its stored rows must have the same division")
 
     @cached_property
@@ -98,3 +99,19 @@ class Problem:
         with parallel.torch_threads(None if self.division is None else 1):
             cost = weight[member, row] * self.loss.value(self.offset + pred[member, row], self.y[row])
         return torch.bincount(member, cost, len(members))
+
+
+def with_inputs(divided: Problem) -> Problem:
+    """The problem of rows in files for networks, which see inputs instead of codes.
+
+    Parameters
+    ----------
+    divided : Problem
+        Of :class:`gce.bases.trees.stored.StoredRows` that have inputs.
+
+    Returns
+    -------
+    Problem
+    """
+    assert isinstance(divided.X, StoredRows)
+    return replace(divided, X=cast(Rows, divided.X.inputs))

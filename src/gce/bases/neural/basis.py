@@ -18,7 +18,6 @@ from gce.bases.base import Atoms, Basis
 from gce.bases.by_member import MemberInputs, member_inputs
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.neural import compiled
-from gce.bases.neural.captured import Recorder
 from gce.bases.neural.descent import Schedule, descend
 from gce.bases.neural.network import (
     Activation,
@@ -26,11 +25,11 @@ from gce.bases.neural.network import (
     Bounded,
     Networks,
     Parameters,
-    SingleNeuron,
     TwoLayer,
     drawn,
 )
-from gce.bases.objectives import Objective
+from gce.bases.neural.stored_inputs import DividedInputs, StoredInputs
+from gce.bases.objectives import Linear, Objective
 from gce.bases.proposal import Proposal
 from gce.preprocessing.mixed import MixedRows
 from gce.preprocessing.sparse import Inputs, SparseRows
@@ -53,7 +52,7 @@ class TrainingTask:
 
     architecture: Architecture
     objective: Objective
-    X: Inputs | MemberInputs
+    X: Inputs | MemberInputs | DividedInputs
     models: int
     order: torch.Generator
     context: FitContext
@@ -108,7 +107,12 @@ class TrainedBasis(Basis):
         check_parameters(self)
         if isinstance(X, MixedRows) and X.owner is not None:
             return self._minimize_by_member(objective, X, rng, context, last)
-        return self._minimize(objective, X[: objective.rows], self._inputs, rng, context, last)
+        if isinstance(X, StoredInputs):
+            assert isinstance(objective, Linear)
+            drawn, rows = X.draw(rng.row_seed)
+            part = objective.of_rows(rows, drawn.division)
+            return self._minimize(part, drawn, X.division.rows, self._inputs, rng, context, last)
+        return self._minimize(objective, X[: objective.rows], objective.rows, self._inputs, rng, context, last)
 
     def _minimize_by_member(
         self, objective: Objective, X: MixedRows, rng: RoundStreams, context: FitContext, last: Atoms | None
@@ -120,7 +124,7 @@ class TrainedBasis(Basis):
         if isinstance(last, Networks):
             last = type(last).cat([last.select(torch.tensor([m])).restricted(at) for m, at in enumerate(index)])
         # constraints are on the table's own columns, which all members look at
-        found = self._minimize(objective, own, signs, rng, context, last).atoms
+        found = self._minimize(objective, own, objective.rows, signs, rng, context, last).atoms
         each = (found.select(torch.tensor([m])) for m in range(len(index)))
         wide = [atoms.among(at, at, X.widths) for atoms, at in zip(each, index, strict=True)]
         return Proposal(type(wide[0]).cat(wide))
@@ -128,13 +132,15 @@ class TrainedBasis(Basis):
     def _minimize(
         self,
         objective: Objective,
-        X: Inputs | MemberInputs,
+        X: Inputs | MemberInputs | DividedInputs,
+        n: int,
         signs: tuple[int, ...],
         rng: RoundStreams,
         context: FitContext,
         last: Atoms | None,
     ) -> Proposal:
-        n, models = objective.rows, len(objective.bound) if self.separate else 1
+        """Train on rows ``X`` for a fit of ``n`` training rows, by which the networks have their sizes."""
+        models = len(objective.bound) if self.separate else 1
         architecture, dtype = self.architecture(n).monotone(signs), self.dtype(n)
         outputs, width = len(objective.bound) // models, X.width if isinstance(X, MemberInputs) else X.shape[1]
         start = drawn(architecture, width, outputs, rng.members, self.restarts * models, dtype, X.device)
@@ -159,7 +165,14 @@ class TrainedBasis(Basis):
 
     def _trainer(self, task: TrainingTask) -> Trainer:
         """Compiled loops on the CPU, recorded graphs on a GPU, plain tensor operations for all the rest."""
+        if isinstance(task.X, DividedInputs):
+            # few fits are divided
+            from gce.bases.neural import divided
+
+            return divided.descend
         if task.X.device.type == "cuda":
+            from gce.bases.neural.captured import Recorder
+
             return task.context.cached((self,), "recorder", Recorder).descend
         served = not isinstance(task.X, SparseRows) and compiled.serves(
             task.architecture, task.objective, task.X.device
@@ -324,6 +337,11 @@ class Neural(TrainedBasis):
     def separate(self) -> bool:
         return not self.shared
 
+    @property
+    def learns_from_stored_inputs(self) -> bool:
+        """Its networks can be trained by several processes together, on inputs in files."""
+        return not self.separate and self.architecture(0).compiled
+
     def architecture(self, rows: int) -> TwoLayer:
         check_parameters(self)
         hidden, gain = _by_size(self.hidden, rows, 10, 50), _by_size(self.gain, rows, 1.0, 0.5)
@@ -350,47 +368,3 @@ def _by_size(given: Number | None, rows: int, small: Number, large: Number) -> N
     if given is not None:
         return given
     return small if rows <= FULL_BATCH_ROWS else large
-
-
-class Neuron(TrainedBasis):
-    """Single neurons ``bound * tanh(u'x)``, one per output: the atoms of the paper's Figure 1.
-
-    Parameters
-    ----------
-    learning_rate, min_learning_rate, patience, last_epochs, max_epochs, batch_size, restarts
-        As in :class:`Neural`, with a larger learning rate: a single neuron hardly overfits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gce import GCERegressor
-    >>> from gce.bases import Neuron
-    >>> X = np.linspace(-1, 1, 100).reshape(-1, 1)
-    >>> model = GCERegressor(basis=Neuron(), cv=2, max_iter=5, random_state=0).fit(X, X[:, 0])
-    >>> bool(model.score(X, X[:, 0]) > 0.8)
-    True
-    """
-
-    def __init__(
-        self,
-        learning_rate: float = 5e-2,
-        min_learning_rate: float = 1e-5,
-        patience: int = 10,
-        last_epochs: int = 10,
-        max_epochs: int = 200,
-        batch_size: int | None = None,
-        restarts: int = 1,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.min_learning_rate = min_learning_rate
-        self.patience = patience
-        self.last_epochs = last_epochs
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.restarts = restarts
-
-    def architecture(self, rows: int) -> SingleNeuron:
-        return SingleNeuron()
-
-    def epochs(self, rows: int) -> int:
-        return self.max_epochs

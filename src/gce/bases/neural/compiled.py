@@ -6,7 +6,7 @@ Agrees to rounding with :func:`gce.bases.neural.descent.descend`: same starts, s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise
 from typing import Any
@@ -57,8 +57,8 @@ def descend(
 
     Members may have inputs of their own.
     """
-    nets, (h, d), outputs = len(start[0]), start[0].shape[1:], start[2].shape[1]
-    gradients = objective.unit_gradient.reshape(nets, outputs, -1).numpy()
+    nets = len(start[0])
+    gradients = objective.unit_gradient.reshape(nets, start[2].shape[1], -1).numpy()
     parts = X.parts if isinstance(X, MemberInputs) else (X,)
     inputs = [np.ascontiguousarray(part.numpy(), start[0].numpy().dtype) for part in parts]
     team = [
@@ -83,11 +83,16 @@ def descend(
             if pace.out_of_time() and done < schedule.max_epochs:
                 schedule.cut_short()
                 break
+    return unpacked(team, start), [net.value for net in team]
+
+
+def unpacked(team: Sequence[NetState], start: Parameters) -> Parameters:
+    """The best parameters of networks, in the shapes in which they started."""
     best = torch.from_numpy(np.stack([net.best for net in team]))
-    layers = best.split([h * d, h, outputs * h, outputs], 1)
+    layers = best.split([p[0].numel() for p in start], 1)
     # memory of their own: views of one vector would each be pickled with all of it
     own = (layer.clone(memory_format=torch.contiguous_format) for layer in layers)
-    return [p.view(q.shape) for p, q in zip(own, start, strict=True)], [net.value for net in team]
+    return [p.view(q.shape) for p, q in zip(own, start, strict=True)]
 
 
 def _orders(n: int, batch_size: int, schedule: Schedule, rng: torch.Generator) -> Iterator[tuple[Array, int]]:
@@ -101,11 +106,11 @@ def _orders(n: int, batch_size: int, schedule: Schedule, rng: torch.Generator) -
         yield np.stack(some), len(some)
 
 
-class Net:
-    """One network in training: its vectors, its schedule's state, its scratch memory."""
+class NetState:
+    """One network in training: its rows, its vectors, its schedule's state."""
 
     def __init__(
-        self, architecture: TwoLayer, start: Parameters, gradients: Array, X: Array, schedule: Schedule, batch_size: int
+        self, architecture: TwoLayer, start: Parameters, gradients: Array, X: Array, schedule: Schedule
     ) -> None:
         (h, d), k = start[0].shape, len(start[2])
         curved = architecture.activation == "tanh", architecture.output == "tanh"
@@ -118,11 +123,34 @@ class Net:
         self._state = np.array([schedule.rate, np.inf, 0, np.inf, 0, 0])
         self._schedule = np.array([schedule.floor, schedule.patience, schedule.last_epochs, schedule.progress])
         self._X, self._gradients = X, np.ascontiguousarray(gradients.T, flat.dtype)
+
+    @property
+    def best(self) -> Array:
+        return self._vectors[1]
+
+    @property
+    def running(self) -> bool:
+        return bool(self._state[0])
+
+    @property
+    def value(self) -> float:
+        """The objective at its best; NaN where it turned into NaN or infinity on the way."""
+        return math.nan if self._state[4] else float(self._state[1])
+
+
+class Net(NetState):
+    """A network on rows that are all here, with its scratch memory."""
+
+    def __init__(
+        self, architecture: TwoLayer, start: Parameters, gradients: Array, X: Array, schedule: Schedule, batch_size: int
+    ) -> None:
+        super().__init__(architecture, start, gradients, X, schedule)
+        d, _, k, *_ = self._shape.tolist()
         self._present: Array = (self._gradients != 0).any(axis=1)
         rows = np.flatnonzero(self._present)
         tile = kernels.tile_rows()
         tiles = -(-len(rows) // tile) if batch_size >= len(X) else 0
-        self._packed = _aligned(tiles, (d + k) * tile, flat.dtype)
+        self._packed = _aligned(tiles, (d + k) * tile, X.dtype)
         if tiles:
             kernels.pack(self._X, self._gradients, rows, self._shape, self._packed)
         self._batches = np.array([0, *(rows.stop for rows in batches(len(X), batch_size))])
@@ -167,19 +195,6 @@ class Net:
         for part in parts:
             gradient += part
         return values, gradient
-
-    @property
-    def best(self) -> Array:
-        return self._vectors[1]
-
-    @property
-    def running(self) -> bool:
-        return bool(self._state[0])
-
-    @property
-    def value(self) -> float:
-        """The objective at its best; NaN where it turned into NaN or infinity on the way."""
-        return math.nan if self._state[4] else float(self._state[1])
 
 
 def _aligned(rows: int, columns: int, dtype: np.dtype[Any]) -> Array:

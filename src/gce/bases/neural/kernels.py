@@ -52,6 +52,38 @@ def chunk_gradients(
     return value.value
 
 
+@cache
+def gradient_units() -> float:
+    """Into how many units 1 is divided where gradients are added up as integers."""
+    return float(kernel("gradient_units", result=FLOAT)())
+
+
+@cache
+def value_units() -> float:
+    """The same for values."""
+    return float(kernel("value_units", result=FLOAT)())
+
+
+def piece_sums(X: Array, S: Array, rows: Array, ends: Array, net: Array, shape: Array, sums: Array) -> None:
+    """Add the gradients of pieces of rows to integers, whose sum does not depend on their order.
+
+    Parameters
+    ----------
+    X, S : array of shape (n, d), (n, k)
+        Rows, and gradients of the linear objective.
+    rows : int array of shape (r,)
+        The rows of all pieces, one piece after another.
+    ends : int array of shape (pieces + 1,)
+        Where pieces begin and end among ``rows``.
+    net : array of shape (P,)
+    shape : array of shape (5,)
+    sums : int array of shape (P + 2,)
+        Gradients in :func:`gradient_units`, the value in :func:`value_units`, and how many chunks of rows are left out
+        because of a number that is not finite.
+    """
+    _kernel("piece_sums", net.dtype)(X, S, len(X), rows, ends, len(ends) - 1, net, shape, sums)
+
+
 def adam(
     net: Array, gradient: Array, share: float, mean: Array, square: Array, sign: Array, t: float, rate: float
 ) -> None:
@@ -116,6 +148,7 @@ def _kernel(name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
     kinds = {
         "pack": (one, one, INT, _INTS, INT, _INTS, one),
         "chunk_gradients": (one, one, INT, _INTS, INT, one, INT, INT, one, _INTS, one, ctypes.c_void_p),
+        "piece_sums": (one, one, INT, _INTS, _INTS, INT, one, _INTS, _INTS),
         "adam": (one, one, FLOAT, one, one, one, INT, FLOAT, FLOAT),
         "train": (one, one, INT, _FLAGS, one, INT, _INTS, INT, INT, _INTS, INT, one, _DOUBLES, _DOUBLES, _INTS),
     }

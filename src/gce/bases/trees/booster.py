@@ -40,7 +40,7 @@ _MOST_ROUNDS, _MOST_NODES = 16, 1 << 20
 _ROUND = ctypes.POINTER(Round)
 #: Arrays of a structure, by its fields.
 _INPUTS = ("y", "weight", "held_out", "offset", "bound")
-_STATE = ("pred", "D", "H", "outputs", "zero", "level")
+_STATE = ("pred", "D", "H", "outputs", "zero", "level", "largest")
 _RESULTS = ("size", "limit", "gap", "risk", "validation")
 
 
@@ -169,6 +169,7 @@ class _Block:
             "pred": _float64(state.pred.clone()),
             "zero": _float64(state.zero.clone()),
             "level": np.empty(members),
+            "largest": np.empty((members, 2, k)),
             "D": memory.take("D", (members, n, k)),
             "H": memory.take("H", (members, n, k)),
             "outputs": memory.take("outputs", (members, rows, k)),

@@ -25,11 +25,13 @@ from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
+from gce.distributed.world import World
 from gce.losses import CrossEntropy, Logistic, Loss, links
 from gce.preprocessing.mixed import MixedRows, Widths
 from gce.preprocessing.sparse import Inputs
 
 if TYPE_CHECKING:
+    from gce.bases.trees.grower_divided import DividedTrees
     from gce.bases.trees.grower_forest import DeviceForest
 
 Link = Literal["identity", "logit", "log"]
@@ -110,7 +112,7 @@ class Forest(BinnedBasis):
             members.append((rows, WeightedTargets.of(weight[rows] / unit, y[rows])))
         tries = self._tries(len(binned.bins.widths), link)
         trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf))
-        grower = _grower(trees, device)
+        grower = _grower(trees, device, context.world)
         offset, reach = (risk.offset - centre).cpu(), objective.bound.cpu()
         if link != "identity":
             # the farthest a score can be from the offset
@@ -124,7 +126,8 @@ class Forest(BinnedBasis):
             return ForestAtoms(grown, offset, reach, len(grown) // len(members), link).to(device)
 
         grown = self._grow_until(grow, lambda some: _seconds(to_atoms(some), X), context)
-        return Proposal(to_atoms(grown))
+        atoms = to_atoms(grown)
+        return Proposal(atoms, None if context.world.size == 1 else atoms.outputs_together(X, context.world))
 
     def _grow_until(
         self, grow: Callable[[int, int], TreeArrays], predicting: Callable[[TreeArrays], float], context: FitContext
@@ -165,11 +168,15 @@ def _seconds(atoms: ForestAtoms, X: Inputs) -> float:
     return (time.monotonic() - began) * len(X) / len(few)
 
 
-def _grower(trees: RandomTrees, device: torch.device) -> RandomTrees | DeviceForest:
-    """What grows trees, on the device of the fit where it can."""
+def _grower(trees: RandomTrees, device: torch.device, world: World) -> RandomTrees | DividedTrees | DeviceForest:
+    """What grows trees: all processes together, or on the device of the fit where it can."""
+    # most processes have no use for either
+    if world.size > 1:
+        from gce.bases.trees.grower_divided import DividedTrees
+
+        return DividedTrees(trees, world)
     if device.type == "cpu":
         return trees
-    # most processes have no use for it
     from gce.bases.trees.grower_forest import DeviceForest, can_grow
 
     return DeviceForest(trees, device) if can_grow(trees, device) else trees
@@ -279,9 +286,36 @@ class ForestAtoms(TreeAtomsBase):
         return DOUBT * (torch.sigmoid(self.offset) if self.link == "logit" else torch.softmax(self.offset, 0))
 
     def forward(self, X: Inputs) -> Tensor:
+        return self._outputs(self._means(X))
+
+    def outputs_together(self, X: Inputs, world: World) -> Tensor:
+        """Outputs on rows that every process has, and each drops some of through the trees.
+
+        Parameters
+        ----------
+        X : Tensor, SparseRows or MixedRows of shape (N, d)
+        world : World
+            The processes, all of which make this call.
+
+        Returns
+        -------
+        Tensor of shape (A, N, k)
+            Equal to those of one process to the bit.
+        """
+        own = self._means(self.seen(X[world.share(len(X))]))
+        parts = [
+            np.frombuffer(part).reshape(len(self), -1, own.shape[2]) for part in world.gather(own.numpy().tobytes())
+        ]
+        # logarithms of all rows at once: which bits they have depends on where in a tensor a row is
+        return self._outputs(torch.from_numpy(np.concatenate(parts, 1)))
+
+    def _means(self, X: Inputs) -> Tensor:
+        """Means of targets, ``(A, n, k)``."""
         trees = self.trees
         each = torch.full((len(trees), trees.outputs), 1 / self.n_trees, dtype=torch.float64, device=self.offset.device)
-        mean = sum_leaves(trees, X, each, torch.arange(len(trees)) // self.n_trees, len(self))
+        return sum_leaves(trees, X, each, torch.arange(len(trees)) // self.n_trees, len(self))
+
+    def _outputs(self, mean: Tensor) -> Tensor:
         return (self._scores(mean) - self.offset).clamp(-self.bound, self.bound)
 
     def _scores(self, mean: Tensor) -> Tensor:

@@ -68,7 +68,8 @@ class Round(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("few", "most")),
         *((name, ctypes.c_void_p) for name in ("missing_left", "sets")),
         *((name, ctypes.c_void_p) for name in ("store", "offset", "common", "stored_widths")),
-        ("stored", ctypes.c_int64),
+        *((name, ctypes.c_int64) for name in ("stored", "all_train")),
+        ("largest", ctypes.c_void_p),
     ]
 
 
@@ -136,6 +137,7 @@ class TreeRound:
             leaves=shape.most_leaves(all_rows),
             depth=shape.max_depth,
             most_nodes=most,
+            all_train=all_rows,
             stored=0 if data.bundles is None else len(data.bundles.widths),
             few=CATEGORIES.few,
             most=CATEGORIES.most,

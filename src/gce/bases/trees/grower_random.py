@@ -99,11 +99,13 @@ class RandomTrees:
             return TreeArrays.of(run(jobs), dtype)
 
     def _tree(self, member: int, seed: int) -> Grown:
-        """One tree, see :meth:`gce.bases.trees.binning.Bins.as_splits`."""
+        return self.binned.bins.as_splits(self.nodes(member, seed))
+
+    def nodes(self, member: int, seed: int) -> Grown:
+        """One tree, whose nodes are in the order of :func:`scatter`."""
         bins, (rows, targets) = self.binned.bins, self.members[member]
         starts = np.append(0, np.cumsum(bins.widths))
-        grown = scatter(self.binned.codes, rows, targets, self.tries, self.least, seed, bins.values, starts, bins.kinds)
-        return bins.as_splits(grown)
+        return scatter(self.binned.codes, rows, targets, self.tries, self.least, seed, bins.values, starts, bins.kinds)
 
 
 def scatter(
@@ -138,6 +140,7 @@ def scatter(
     Returns
     -------
     feature, cut, left : arrays of shape (nodes,)
+        0 for leaves. Nodes are level by level: children follow each other in the order of their parents.
     value : array of shape (nodes, k)
         0 but for leaves.
     missing_left, sets : arrays of shape (nodes,) and (S, 4)

@@ -16,6 +16,7 @@ from gce.bases.trees.binning import Bins
 from gce.preprocessing.mixed import MixedRows
 
 if TYPE_CHECKING:
+    from gce.bases.neural.stored_inputs import StoredInputs
     from gce.distributed.division import Division
 
 #: From a name, a shape and a dtype to an array.
@@ -47,6 +48,8 @@ class StoredRows:
         Knows which inputs are made of which columns, where the table has categories or missing values.
     allocate : callable, optional
         From a name, a shape and a dtype to an array for numbers of the rows, in a file. Default: they are in memory.
+    inputs : StoredInputs, optional
+        The same rows as networks see them, where some are trained on them.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class StoredRows:
     names: NDArray[np.uint64] | None = None
     table: MixedRows | None = None
     allocate: Allocate | None = None
+    inputs: StoredInputs | None = None
 
     dtype: ClassVar[torch.dtype] = torch.float64
     device: ClassVar[torch.device] = torch.device("cpu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from gce._utils import text
 from gce._utils.numerals import format_bound, format_change, format_number, format_slope
 from gce._utils.optional import import_pandas
-from gce.inspection.explanation.pictures import ExplanationDisplay
+
+if TYPE_CHECKING:
+    from gce.inspection.explanation.pictures import ExplanationDisplay
 
 Array = NDArray[np.float64]
 
@@ -162,6 +164,9 @@ class Explanation:
         -------
         ExplanationDisplay
         """
+        # most who fit a model do not draw it
+        from gce.inspection.explanation.pictures import ExplanationDisplay
+
         return ExplanationDisplay(self).plot(ax)
 
     def table(self) -> text.TextTable:

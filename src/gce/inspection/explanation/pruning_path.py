@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from gce._utils import text
 from gce._utils.numerals import format_bound, format_change, format_number
 from gce._utils.optional import import_pandas
-from gce.inspection.explanation.pictures import PruningPathDisplay
+
+if TYPE_CHECKING:
+    from gce.inspection.explanation.pictures import PruningPathDisplay
 
 #: How many names of removed members a row of the table lists.
 _LISTED = 3
@@ -127,6 +129,9 @@ class PruningPath:
         -------
         PruningPathDisplay
         """
+        # most who fit a model do not draw it
+        from gce.inspection.explanation.pictures import PruningPathDisplay
+
         return PruningPathDisplay(self, size).plot(ax)
 
     def table(self) -> text.TextTable:

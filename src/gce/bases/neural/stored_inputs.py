@@ -1,0 +1,183 @@
+"""Inputs of networks in files, divided among processes, and the rows of them that an atom is trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gce.bases.base import Atoms
+from gce.preprocessing.mixed import MixedRows
+
+if TYPE_CHECKING:
+    from gce.bases.trees.stored import Allocate
+    from gce.distributed.division import Division
+
+#: Rows that atoms are evaluated on at a time.
+_BLOCK_ROWS = 1 << 15
+#: Numbers from which on an array is in a file.
+_LARGE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class StoredInputs:
+    """Rows that networks are trained on, of which the columns are in a file, in single precision.
+
+    The training rows of this process come first, in the order of its shards. The rows held out follow, the same in
+    every process. It has the part of a dense tensor's interface that a fit needs.
+
+    Parameters
+    ----------
+    columns : float32 array of shape (N, d)
+        Scaled columns; the inputs themselves where there is no ``table``.
+    division : Division
+        The shards of the training rows.
+    drawn : int
+        Training rows of all processes that an atom is trained on, at most.
+    table : MixedRows of shape (0, width), optional
+        Makes inputs of columns, where the table has categories or missing values.
+    allocate : callable, optional
+        From a name, a shape and a dtype to an array in a file. Default: all arrays are in memory.
+    dtype : torch.dtype, default=torch.float32
+        The precision in which networks see the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gce.bases.neural.stored_inputs import StoredInputs
+    >>> from gce.distributed import Division, World
+    >>> division = Division(np.array([2, 2]), 0, 2, World())
+    >>> rows = StoredInputs(np.arange(10, dtype=np.float32).reshape(5, 2), division, drawn=2)
+    >>> rows.shape
+    (5, 2)
+    >>> rows.block(slice(4, 5))
+    tensor([[8., 9.]])
+    """
+
+    columns: NDArray[np.float32]
+    division: Division
+    drawn: int
+    table: MixedRows | None = None
+    allocate: Allocate | None = None
+    dtype: torch.dtype = torch.float32
+
+    device: ClassVar[torch.device] = torch.device("cpu")
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(N, width)``."""
+        return len(self), self.columns.shape[1] if self.table is None else self.table.shape[1]
+
+    def to(self, dtype: torch.dtype) -> StoredInputs:
+        """The rows in another precision.
+
+        Parameters
+        ----------
+        dtype : torch.dtype
+
+        Returns
+        -------
+        StoredInputs
+        """
+        return replace(self, dtype=dtype)
+
+    def new_zeros(self, *shape: int) -> Tensor:
+        """A tensor of zeros."""
+        return self.new_empty(*shape).zero_()
+
+    def new_empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        """A tensor whose values are not set, in a file where it is large."""
+        dtype = self.dtype if dtype is None else dtype
+        if self.allocate is None or int(np.prod(shape)) < _LARGE:
+            return torch.empty(*shape, dtype=dtype)
+        kind = np.float32 if dtype == torch.float32 else np.float64
+        return torch.from_numpy(self.allocate("outputs", shape, kind))
+
+    def block(self, rows: slice | NDArray[np.int64]) -> Tensor:
+        """The inputs of some rows, ``(n, width)``, in memory.
+
+        Parameters
+        ----------
+        rows : slice or array of int
+
+        Returns
+        -------
+        Tensor of shape (n, width)
+        """
+        columns = torch.from_numpy(np.require(self.columns[rows], requirements=["O"]))
+        return (columns if self.table is None else replace(self.table, columns=columns).inputs).to(self.dtype)
+
+    def outputs(self, atoms: Atoms) -> Tensor:
+        """Outputs of atoms on all rows, block by block.
+
+        Parameters
+        ----------
+        atoms : Atoms
+
+        Returns
+        -------
+        Tensor of shape (A, N, k)
+        """
+        firsts = range(0, max(len(self), 1), _BLOCK_ROWS)
+        return torch.cat([atoms(self.block(slice(first, first + _BLOCK_ROWS))) for first in firsts], 1)
+
+    def draw(self, seed: tuple[int, ...]) -> tuple[DividedInputs, Tensor]:
+        """Rows for one atom, as many of each shard as its share of all rows.
+
+        Parameters
+        ----------
+        seed : tuple of int
+            Of the round.
+
+        Returns
+        -------
+        DividedInputs
+        Tensor of shape (m,)
+            Which of this process' training rows they are.
+        """
+        division, counts = self.division, self.division.counts
+        shares = np.cumsum(counts) * min(self.drawn, division.rows) // division.rows
+        taken = np.diff(shares, prepend=0)
+        begin = np.cumsum(counts[division.first : division.last]) - counts[division.first : division.last]
+        rows = [
+            first + np.random.default_rng([*seed, shard]).choice(int(counts[shard]), int(taken[shard]), replace=False)
+            for first, shard in zip(begin.tolist(), range(division.first, division.last), strict=True)
+        ]
+        index = np.concatenate([np.zeros(0, np.int64), *rows])
+        return DividedInputs(self.block(index), replace(division, counts=taken), seed), torch.from_numpy(index)
+
+
+@dataclass(frozen=True, eq=False)
+class DividedInputs:
+    """The rows that one atom is trained on, of which every process has some.
+
+    Parameters
+    ----------
+    own : Tensor of shape (m, d)
+        Those of this process, in the order of its shards.
+    division : Division
+        The shards of all of them.
+    seed : tuple of int
+        Of their order in each epoch.
+    """
+
+    own: Tensor
+    division: Division
+    seed: tuple[int, ...]
+
+    device: ClassVar[torch.device] = torch.device("cpu")
+
+    def __len__(self) -> int:
+        return self.division.rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows of all processes, and inputs."""
+        return len(self), self.own.shape[1]

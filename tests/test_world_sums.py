@@ -1,0 +1,72 @@
+"""Sums over processes: right for any number of them, in few messages one after another."""
+
+from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gce.distributed import world as module
+
+
+class Post:
+    """What processes that are threads send each other, with the part of ``torch.distributed`` that a sum needs."""
+
+    ReduceOp = SimpleNamespace(SUM="sum", MAX="max")
+
+    def __init__(self, rank, boxes):
+        self.rank, self.boxes, self.sent, self.rings = rank, boxes, 0, 0
+
+    def isend(self, tensor, to):
+        self.sent += 1
+        self.boxes[self.rank, to].put(tensor.clone())
+        return SimpleNamespace(wait=lambda: None)
+
+    def irecv(self, tensor, source):
+        return SimpleNamespace(wait=lambda: tensor.copy_(self.boxes[source, self.rank].get(timeout=20)))
+
+    def send(self, tensor, to):
+        self.isend(tensor, to)
+
+    def recv(self, tensor, source):
+        self.irecv(tensor, source).wait()
+
+    def all_reduce(self, tensor, how):
+        self.rings += 1
+
+
+def processes(size):
+    boxes = {(a, b): Queue() for a in range(size) for b in range(size)}
+    worlds = []
+    for rank in range(size):
+        world = module._ProcessGroup.__new__(module._ProcessGroup)
+        world.rank, world.size, world._dist = rank, size, Post(rank, boxes)
+        world._other = module.torch.empty(0, dtype=module.torch.int64)
+        worlds.append(world)
+    return worlds
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6, 7, 8, 12, 17])
+def test_sums_and_maxima_are_those_of_all(size):
+    rng = np.random.default_rng(size)
+    worlds = processes(size)
+    for name, total in (("add_up", np.sum), ("take_largest", np.max)):
+        given = rng.integers(-(2**40), 2**40, (size, 5))
+        own = given.copy()
+        with ThreadPoolExecutor(size) as pool:
+            list(pool.map(lambda world, numbers, name=name: getattr(world, name)(numbers), worlds, own))
+        np.testing.assert_array_equal(own, np.broadcast_to(total(given, axis=0), given.shape))
+    corners = size.bit_length() - 1
+    # along each edge of the cube, and to one partner beyond it
+    assert max(world._dist.sent for world in worlds) <= 2 * (corners + (size & (size - 1) > 0))
+    assert all(queue.empty() for queue in worlds[0]._dist.boxes.values())
+
+
+def test_many_numbers_go_around_the_ring(monkeypatch):
+    monkeypatch.setattr(module, "_LARGE", 8)
+    for size, rings in ((2, 0), (3, 1)):
+        worlds = processes(size)
+        with ThreadPoolExecutor(size) as pool:
+            list(pool.map(lambda world: world.add_up(np.ones(8, np.int64)), worlds))
+        assert [world._dist.rings for world in worlds] == [rings] * size
