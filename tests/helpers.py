@@ -10,7 +10,22 @@ from gce.bases.neural import compiled, evaluation
 from gce.bases.objectives import Linear
 from gce.bases.trees import TreeArrays
 from gce.frank_wolfe.active_set import ActiveSet
-from gce.losses import CrossEntropy, Logistic, Power, PseudoHuber, Quantile, Squared, links
+from gce.losses import (
+    REGRESSION,
+    CrossEntropy,
+    Gamma,
+    Huber,
+    Logistic,
+    Poisson,
+    Power,
+    PseudoHuber,
+    Quantile,
+    Quantiles,
+    Squared,
+    Tweedie,
+    links,
+)
+from gce.losses.deviances import LogLinkLoss
 from gce.losses.risk import Risk
 from gce.training import family_weights, round_weights
 
@@ -21,7 +36,12 @@ LOSSES = {
     "power1.5": Power(1.5),
     "power3": Power(3.0),
     "pseudo_huber": PseudoHuber(0.7),
+    "huber": Huber(0.7),
     "quantile": Quantile(0.8),
+    "quantiles": Quantiles((0.1, 0.6, 0.9)),
+    "poisson": Poisson(),
+    "gamma": Gamma(),
+    "tweedie": Tweedie(1.3),
     "logistic": Logistic(),
     "cross_entropy": CrossEntropy(),
 }
@@ -36,10 +56,21 @@ def by_tensor_operations(monkeypatch):
 
 
 def outputs_of(loss):
-    return 3 if isinstance(loss, CrossEntropy) else 1
+    return 3 if isinstance(loss, CrossEntropy | Quantiles) else 1
+
+
+def in_domain(loss, y):
+    """Numbers like ``y`` that a loss, or the one of that name, is defined for."""
+    loss = REGRESSION[loss] if isinstance(loss, str) else loss
+    return abs(y) + 0.1 if loss.link == "log" else y
 
 
 def targets(loss, n, rng):
+    if isinstance(loss, Quantiles):
+        return torch.from_numpy(rng.normal(size=(n, 1))).expand(n, 3).contiguous()
+    if isinstance(loss, LogLinkLoss):
+        positive = rng.gamma(1.0, size=(n, 1)) * (1 if isinstance(loss, Gamma) else rng.random((n, 1)) > 0.3)
+        return torch.from_numpy(positive)
     if isinstance(loss, Logistic):
         return torch.from_numpy(rng.integers(0, 2, (n, 1)).astype(float))
     if isinstance(loss, CrossEntropy):

@@ -27,9 +27,7 @@ BASES = NET, [Tree(max_leaf_nodes=6, min_samples_leaf=5), Forest(n_estimators=5)
 
 
 def fit(checkpoint, basis, callbacks=None):
-    model = gce.GCERegressor(
-        basis=basis, cv=3, max_atoms=15, n_iter_no_change=6, callbacks=callbacks, random_state=0
-    )
+    model = gce.GCERegressor(basis=basis, cv=3, max_atoms=15, n_iter_no_change=6, callbacks=callbacks, random_state=0)
     return model.fit(X, Y, checkpoint=checkpoint)
 
 

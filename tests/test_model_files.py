@@ -24,7 +24,7 @@ from gce.bases import Networks
 from gce.frank_wolfe.algorithms import ALGORITHMS
 from gce.io import container
 from gce.io.values import encode
-from helpers import GPU, one_weight_per_family
+from helpers import GPU, in_domain, one_weight_per_family
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -49,10 +49,12 @@ def cases():
     for name in ALGORITHMS:
         yield f"{name}", greedy(regressor, algorithm=name), ONE
         yield f"{name}-classes", greedy(classifier, algorithm=name), THREE
-    for loss in (*losses.REGRESSION, losses.Power(1.5), losses.Quantile(0.9), losses.PseudoHuber(0.5)):
-        yield f"greedy-{loss}", greedy(regressor, loss=loss), ONE
-        yield f"at-once-{loss}", gce.NGCERegressor(loss=loss, n_atoms=2, **AT_ONCE), ONE
-        yield f"network-{loss}", gce.NNRegressor(loss=loss, **AT_ONCE), ONE
+    single = losses.Power(1.5), losses.Quantile(0.9), losses.PseudoHuber(0.5), losses.Quantiles([0.2, 0.7])
+    for loss in (*losses.REGRESSION, *single):
+        y = in_domain(loss, ONE)
+        yield f"greedy-{loss}", greedy(regressor, loss=loss), y
+        yield f"at-once-{loss}", gce.NGCERegressor(loss=loss, n_atoms=2, **AT_ONCE), y
+        yield f"network-{loss}", gce.NNRegressor(loss=loss, **AT_ONCE), y
     for outputs, y in (("one", ONE), ("column", ONE[:, None]), ("many", MANY)):
         for batch in (None, 16):
             size = {**AT_ONCE, "batch_size": batch}

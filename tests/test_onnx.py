@@ -20,7 +20,8 @@ from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.io.onnx.encoder import OUTPUTS
 from gce.io.onnx.ensemble import raw_scores
 from gce.io.onnx.graph import Graph, is_internal_name
-from gce.losses import REGRESSION, Quantile, Squared
+from gce.losses import REGRESSION, Quantile, Quantiles, Squared
+from helpers import in_domain
 from mixed_tables import plain_rows
 
 onnx = pytest.importorskip("onnx")
@@ -88,7 +89,12 @@ CASES = {
     "monotone": (gce.GCERegressor(**TINY, monotonic_cst=[1, 0, -1, 0]), Y),
     "bounds": (gce.GCERegressor(**TINY, bound=[9.0, 3e3, 50.0], offset=0.5), Y3),
     "quantile": (gce.GCERegressor(**TINY, loss=Quantile(0.9)), Y),
-    **{name: (gce.GCERegressor(**TINY, loss=name), Y) for name in REGRESSION},
+    "quantiles": (gce.GCERegressor(**TINY, loss=Quantiles([0.1, 0.5, 0.9])), Y),
+    "counts by a forest": (
+        gce.GCERegressor(basis="forest", loss="poisson", cv=2, random_state=0),
+        in_domain("poisson", Y),
+    ),
+    **{name: (gce.GCERegressor(**TINY, loss=name), in_domain(name, Y)) for name in REGRESSION},
     "two classes": (gce.GCEClassifier(**TINY), TWO),
     "three classes": (gce.GCEClassifier(**TINY), THREE),
     "classes apart": (gce.GCEClassifier(**APART), THREE),

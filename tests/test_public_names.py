@@ -24,8 +24,8 @@ PUBLIC = {
         Pairwise Step
     """,
     "gce.losses": """
-        REGRESSION CrossEntropy LogMixture Logistic Loss Power PseudoHuber Quantile ResidualLoss SoftPower SoftQuantile
-        Squared weighted_quantile
+        REGRESSION CrossEntropy Gamma Huber LogMixture Logistic Loss Poisson Power PseudoHuber Quantile Quantiles
+        ResidualLoss SoftPower SoftQuantile SoftQuantiles Squared Tweedie weighted_quantile
     """,
     "gce.training": "EarlyStopping MLflow OptunaPruning SharedEarlyStopping TensorBoard",
     "gce.inspection": """

@@ -23,6 +23,8 @@ _NUMBERS = array(np.float64)
 _LINKS = {
     "sigmoid": (_NUMBERS, INT, _NUMBERS),
     "softmax": (_NUMBERS, INT, INT, _NUMBERS),
+    "exponential": (_NUMBERS, INT, _NUMBERS),
+    "logarithm": (_NUMBERS, INT, _NUMBERS),
     "log_odds": (_NUMBERS, INT, _NUMBERS),
     "centred_log": (_NUMBERS, INT, INT, _NUMBERS),
 }
@@ -36,6 +38,16 @@ def sigmoid(score: Array, result: Array) -> None:
 def softmax(scores: Array, result: Array) -> None:
     """Probabilities ``(n, k)`` from scores ``(n, k)``; sums are in the order of the classes."""
     _link("softmax")(scores, *scores.shape, result)
+
+
+def exponential(score: Array, result: Array) -> None:
+    """``exp`` of scores ``(n,)``; infinite beyond 710."""
+    _link("exponential")(score, len(score), result)
+
+
+def logarithm(mean: Array, result: Array) -> None:
+    """``log`` of non-negative numbers ``(n,)``."""
+    _link("logarithm")(mean, len(mean), result)
 
 
 def log_odds(p: Array, result: Array) -> None:

@@ -48,13 +48,14 @@ def imitation_data(model: Any, result: FitResult, given: FitInput) -> EditData:
 
 def _rows_of_the_fit(model: Any, result: FitResult, given: FitInput) -> EditData:
     """The problem of the fit, from the same rows."""
-    rows, schema, target = read_rows(model, given, result)
+    encoded = read_rows(model, given, result)
+    rows, target = encoded.rows, encoded.target
     if len(rows.target) != result.n_samples:
         raise ValueError(
             f"the model was fitted to {result.n_samples} rows of positive weight, but {len(rows.target)} are given: "
             "give the rows of the fit, or use reweight for others"
         )
-    members, X, y = split_rows(model, given, rows, schema, target, result.seed)
+    members, X, y = split_rows(model, given, encoded, result.seed)
     # files of older formats do not say what members held out
     known = members.names if result.folds is None else result.folds
     if members.names != known or len(known) != result.ensemble.members:
@@ -74,7 +75,8 @@ def _any_rows(model: Any, result: FitResult, given: FitInput) -> EditData:
     if given.groups is not None or given.X_val is not None:
         raise ValueError("a reweighted model holds out no rows: leave out groups, X_val and y_val")
     target = _target(model, result)
-    X, y, weight = read_samples(model, result.table.schema, target, given.X, given.y, given.sample_weight)
+    own = given.X, given.y, given.sample_weight, given.base_score
+    X, y, weight = read_samples(model, result.table.schema, target, result.loss, *own)
     if y.shape[1] != len(result.offset):
         raise ValueError(f"y has {y.shape[1]} target(s), but the model was fitted to {len(result.offset)}")
     _check_any(weight)

@@ -37,7 +37,8 @@ def learn_summaries(members: Members, y: Array, target: Target) -> Summaries:
 
 def summed_targets(y: Array, target: Target) -> Array:
     """Encoded targets ``(n, k)`` as :class:`Summaries` has them: numbers, or codes of classes ``(n, 1)``."""
-    return y if target.classes is None else class_codes(y)[:, None].astype(np.float64)
+    # several quantiles are of the same numbers
+    return y[:, :: target.repeats] if target.classes is None else class_codes(y)[:, None].astype(np.float64)
 
 
 def statistics_again(

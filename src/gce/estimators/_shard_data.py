@@ -25,7 +25,6 @@ from gce.estimators._shard_files import CodeFiles
 from gce.estimators._shard_statistics import learn_from_shards
 from gce.estimators._validation import (
     Bound,
-    EncodedRows,
     FitInput,
     build_problem,
     check_classes,
@@ -34,6 +33,7 @@ from gce.estimators._validation import (
     monotonic_signs,
     read_rows,
 )
+from gce.losses import Loss
 from gce.preprocessing.splits import from_splits
 from gce.preprocessing.target_statistics import with_statistics
 from gce.training.data import FitData
@@ -74,15 +74,16 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
     chosen = choose_rows(reader, seed, _fraction(model), model.categorical_features)
     division = Division(chosen.counts, reader.own.start, reader.own.stop, world)
     sample = FitInput(chosen.features, chosen.y, chosen.weight, chosen.group)
-    rows, schema, target = read_rows(model, sample, None, chosen.categories)
+    encoded = read_rows(model, sample, None, chosen.categories)
+    rows, schema, target, loss = encoded
     # encoded, they are there twice
     chosen, held = replace(chosen, features=None, categories={}), np.flatnonzero(chosen.held_out)
     members = from_splits(rows.X, rows.weight, [(np.flatnonzero(~chosen.held_out), held)])
     check_classes(target, rows.codes, members)
     sources = with_statistics(schema, rows.X, rows.weight) if sees_statistics(model.basis) else {}
-    found, own, of_rows = learn_from_shards(reader, chosen, EncodedRows(rows, schema, target), members, sources)
+    found, own, of_rows = learn_from_shards(reader, chosen, encoded, members, sources)
     table = fit_table(model, rows, schema, found, own)
-    loss, offset, bound = fit_constants(model, rows, target, _reaching(model.bound, chosen, target))
+    offset, bound = fit_constants(model, encoded, _reaching(model.bound, chosen, target, loss))
     problem = build_problem("cpu", table, loss, rows.X, rows.target, members, offset, bound, own)
     data = FitData(
         table=table,
@@ -107,7 +108,7 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
 
 def _check_arguments(model: Any, given: FitInput, world: World) -> None:
     """Refuse what rows in files cannot be fitted with."""
-    others = ("y", "sample_weight", "groups", "X_val", "y_val", "sample_weight_val")
+    others = ("y", "sample_weight", "groups", "X_val", "y_val", "sample_weight_val", "base_score", "base_score_val")
     extra = [name for name in others if getattr(given, name) is not None]
     if extra:
         raise ValueError(
@@ -141,9 +142,12 @@ def _fraction(model: Any) -> float | None:
     return HELD_OUT if model.cv is not None else model.validation_fraction
 
 
-def _reaching(given: Any, chosen: Chosen, target: Target) -> Bound:
-    """A bound for the targets of all rows, not only of the chosen ones."""
-    if chosen.range_y is None or given is not None:
+def _reaching(given: Any, chosen: Chosen, target: Target, loss: Loss) -> Bound:
+    """A bound for the targets of all rows, not only of the chosen ones; all must be in the domain of the loss."""
+    if chosen.range_y is None:
         return hull_bound(given)
     ends = torch.from_numpy(target.encode(chosen.range_y if chosen.range_y.shape[1] > 1 else chosen.range_y[:, 0]))
-    return lambda kind, y, weight, offset: hull_bound(None)(kind, ends, weight, offset)
+    loss.check_targets(ends)
+    if given is not None:
+        return hull_bound(given)
+    return lambda kind, loss, y, weight, offset: hull_bound(None)(kind, loss, ends, weight, offset)

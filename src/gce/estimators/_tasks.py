@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import d2_pinball_score
+from sklearn.utils import column_or_1d
 from torch import Tensor
 
 from gce._utils.params import AUTO, NONE, POSITIVE, Rules, among, instance, within
 from gce.estimators._base import Array, ConvexModel
+from gce.preprocessing.targets import check_base_score
 from gce.training.calibration import residual_range
 from gce.training.scoring import class_codes, decision_values
+from gce.training.targets import ClassTarget, NumberTarget
 
 
 class Regression(RegressorMixin, ConvexModel):
@@ -24,23 +29,54 @@ class Regression(RegressorMixin, ConvexModel):
         tags.target_tags.multi_output = True
         return tags
 
+    def learn_target(self, y: NDArray[Any]) -> tuple[NumberTarget, Array, None]:
+        """What is predicted, and the targets ``(n,)`` or ``(n, k)`` encoded."""
+        return NumberTarget.learn(y, self.loss)
+
     @property
     def residuals_(self) -> Array:
         """Sorted residuals of held-out rows, ``(r, k)``, for prediction intervals."""
         return self.result_.calibration.residuals
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, base_score: ArrayLike | None = None) -> Array:
         """Predict the target.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
+        base_score : array-like of shape (n,) or (n, k), optional
+            Raw scores that are added to those of the model, as in ``fit``.
 
         Returns
         -------
-        array of shape (n,) or (n, k), as ``y`` was given
+        array of shape (n,) or (n, k)
+            As ``y`` was given; one column per level for several quantiles.
         """
-        return self.predict_from_raw(self.raw_predict(X))
+        pred = self.raw_predict(X)
+        if base_score is not None:
+            pred = pred + torch.from_numpy(check_base_score(base_score, *pred.shape)).to(pred.device)
+        return self.predict_from_raw(pred)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the predictions; of several quantiles the mean of their D² pinball scores.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        if self.result_.target.repeats == 1:
+            return float(super().score(X, y, sample_weight))
+        levels, pred, y = self.loss_.levels, self.predict(X), column_or_1d(y, warn=True)
+        each = [
+            d2_pinball_score(y, p, sample_weight=sample_weight, alpha=a) for p, a in zip(pred.T, levels, strict=True)
+        ]
+        return float(np.mean(each))
 
     def predict_from_raw(self, pred: Tensor) -> Array:
         """Predictions from raw scores ``(n, k)``."""
@@ -67,6 +103,8 @@ class Regression(RegressorMixin, ConvexModel):
             Lower and upper ends; infinite where there are too few held-out rows for so high a coverage.
         """
         within(0, 1, "()").check("coverage", coverage)
+        if self.result_.target.repeats > 1:
+            raise ValueError("a model of several quantiles has no interval around each: its predictions are the ends")
         mean = self.loss_.predict(self.raw_predict(X)).cpu().numpy()
         if len(self.residuals_) == 0:
             raise ValueError(
@@ -87,6 +125,10 @@ class Classification(ClassifierMixin, ConvexModel):
         "class_weight": among("balanced") | instance("a dict", Mapping) | NONE,
         "temperature": AUTO | POSITIVE,
     }
+
+    def learn_target(self, y: NDArray[Any]) -> tuple[ClassTarget, Array, NDArray[np.intp]]:
+        """What is predicted, the labels ``(n,)`` encoded, and their codes."""
+        return ClassTarget.learn(y, self.class_weight, self.temperature)
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.base import is_regressor
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_y, check_consistent_length, validate_data
 from torch import Tensor
@@ -45,16 +45,16 @@ from gce.preprocessing.splits import (
     training_rows_first,
 )
 from gce.preprocessing.target_statistics import with_statistics
-from gce.preprocessing.targets import as_bound
+from gce.preprocessing.targets import as_bound, check_base_score
 from gce.training.data import FitData
 from gce.training.problem import Metric, Problem
 from gce.training.result import FitResult
 from gce.training.scoring import ScorerMetric
-from gce.training.targets import ClassTarget, NumberTarget, Target
+from gce.training.targets import Target, with_base
 
 Array = NDArray[np.float64]
-#: From the task, targets ``(n, k)``, weights ``(n,)`` and the offset to the bound ``(k,)`` of the hull.
-Bound = Callable[[Target, Tensor, Array, Tensor], Tensor]
+#: From the task, the loss, targets ``(n, k)``, weights ``(n,)`` and the offset to the bound ``(k,)`` of the hull.
+Bound = Callable[[Target, Loss, Tensor, Array, Tensor], Tensor]
 
 #: How arrays of numbers are checked: missing values are allowed, infinity is not.
 _NUMBERS = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
@@ -71,6 +71,8 @@ class FitInput(NamedTuple):
     X_val: Any = None
     y_val: Any = None
     sample_weight_val: Any = None
+    base_score: Any = None
+    base_score_val: Any = None
 
 
 class EncodedRows(NamedTuple):
@@ -84,11 +86,14 @@ class EncodedRows(NamedTuple):
         The columns and their categories.
     target : Target
         What is predicted.
+    loss : Loss
+        The loss, defined for these targets.
     """
 
     rows: TrainingRows
     schema: Schema
     target: Target
+    loss: Loss
 
 
 def validate(
@@ -118,15 +123,16 @@ def validate(
     -------
     FitData
     """
-    rows, schema, target = read_rows(model, given, previous)
-    members, X, y = split_rows(model, given, rows, schema, target, seed)
+    encoded = read_rows(model, given, previous)
+    rows, schema, target, loss = encoded
+    members, X, y = split_rows(model, given, encoded, seed)
     if previous is None:
         sources = with_statistics(schema, rows.X, rows.weight) if statistics else {}
         found, own = learn_statistics(sources, members, X, y, target, rows.groups)
         table = fit_table(model, rows, schema, found, own)
-        loss, offset, half_width = fit_constants(model, rows, target, bound or hull_bound(model.bound))
+        offset, half_width = fit_constants(model, encoded, bound or hull_bound(model.bound))
     else:
-        table, loss, offset, half_width = previous.table, previous.loss, previous.offset, previous.bound
+        table, offset, half_width = previous.table, previous.offset, previous.bound
         own = statistics_again(table, members, X, y, target, rows.groups)
     problem = build_problem(model.device, table, loss, X, y, members, offset, half_width, own)
     return FitData(
@@ -146,17 +152,17 @@ def validate(
 def hull_bound(given: Any) -> Bound:
     """The bound that the user gave, or the default of the task."""
 
-    def bound(target: Target, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
-        found = target.default_bound(y, offset) if given is None else as_bound(given, y.shape[1])
-        target.warn_of_bound(y, offset, found)
+    def bound(target: Target, loss: Loss, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+        found = target.default_bound(loss, y, offset) if given is None else as_bound(given, y.shape[1])
+        target.warn_of_bound(loss, y, offset, found)
         return found
 
     return bound
 
 
-def output_scale(target: Target, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+def output_scale(target: Target, loss: Loss, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
     """No bound, but the scale of the outputs of an unbounded network."""
-    return target.output_scale(y, weight, offset)
+    return target.output_scale(loss, y, weight, offset)
 
 
 def read_rows(
@@ -185,19 +191,21 @@ def read_rows(
     else:
         schema = previous.table.schema
     X = schema.encode(frame)
-    target, encoded, codes = _learn_target(model, y[kept]) if previous is None else previous.target.encode_more(y[kept])
+    target, encoded, codes = model.learn_target(y[kept]) if previous is None else previous.target.encode_more(y[kept])
     if previous is None:
         schema, X = schema.with_telling_text(X, encoded, weight)
+    loss = target.pick_loss(model.loss) if previous is None else previous.loss
+    base = None if given.base_score is None else check_base_score(given.base_score, len(y), encoded.shape[1])[kept]
+    encoded, weight = with_base(loss, encoded, weight, base)
     weight = normalize_equal(rescale_weights(weight * target.row_factors(encoded, weight)))
     groups = _check_groups(given.groups, len(y), kept)
-    return EncodedRows(TrainingRows(X, encoded, codes, weight, kept, groups, len(y)), schema, target)
+    return EncodedRows(TrainingRows(X, encoded, codes, weight, kept, groups, len(y)), schema, target, loss)
 
 
-def split_rows(
-    model: Any, given: FitInput, rows: TrainingRows, schema: Schema, target: Target, seed: int
-) -> tuple[Members, Matrix, Array]:
+def split_rows(model: Any, given: FitInput, encoded: EncodedRows, seed: int) -> tuple[Members, Matrix, Array]:
     """The members, with the rows and targets of all of them (given validation rows last)."""
-    validation = _validation_rows(model, given, schema, target)
+    validation = _validation_rows(model, given, encoded)
+    rows, target = encoded.rows, encoded.target
     X, y, codes, weight = rows.X, rows.target, rows.codes, rows.weight
     if validation is not None:
         X_val, y_val, weight_val = validation
@@ -224,12 +232,14 @@ def check_classes(target: Target, codes: NDArray[np.intp] | None, members: Membe
 
 
 def read_samples(
-    model: Any, schema: Schema, target: Target, X: Any, y: Any, sample_weight: Any
+    model: Any, schema: Schema, target: Target, loss: Loss, X: Any, y: Any, sample_weight: Any, base_score: Any = None
 ) -> tuple[Any, Any, Any]:
     """Rows that are only predicted, with targets ``(n, k)`` and weights ``(n,)``; they need not have all classes."""
     X, y = schema.encode(read_table(model, X)), targets_as_array(as_numpy(y))
     check_consistent_length(X, y)
     weight, encoded = check_sample_weight(sample_weight, X), target.encode(np.asarray(y))
+    base = None if base_score is None else check_base_score(base_score, *encoded.shape)
+    encoded, weight = with_base(loss, encoded, weight, base)
     return X, encoded, rescale_weights(weight * target.row_factors(encoded, weight))
 
 
@@ -297,33 +307,33 @@ def monotonic_signs(model: Any, table: Table, target: Target) -> tuple[int, ...]
     return signs
 
 
-def _learn_target(model: BaseEstimator, y: Any) -> tuple[Target, Array, NDArray[np.intp] | None]:
-    if is_classifier(model):
-        return ClassTarget.learn(y, model.class_weight, model.temperature)
-    return NumberTarget.learn(y)
-
-
-def fit_constants(model: Any, rows: TrainingRows, target: Target, bound: Bound) -> tuple[Loss, Array, Array]:
-    """What a first fit decides and a continued one keeps: loss, centre and bound of the hull."""
-    y, loss = torch.from_numpy(rows.target), target.pick_loss(model.loss)
+def fit_constants(model: Any, encoded: EncodedRows, bound: Bound) -> tuple[Array, Array]:
+    """What a first fit decides and a continued one keeps: centre and bound of the hull."""
+    rows, loss = encoded.rows, encoded.loss
+    y = torch.from_numpy(rows.target)
     if isinstance(model.offset, str) and model.offset == "auto":
         offset = loss.start(y, torch.from_numpy(rows.weight))
     else:
         offset = torch.full((rows.target.shape[1],), float(model.offset), dtype=torch.float64)
-    return loss, offset.numpy(), bound(target, y, rows.weight, offset).numpy()
+    return offset.numpy(), bound(encoded.target, loss, y, rows.weight, offset).numpy()
 
 
-def _validation_rows(model: Any, given: FitInput, schema: Schema, target: Target) -> tuple[Matrix, Array, Array] | None:
+def _validation_rows(model: Any, given: FitInput, encoded: EncodedRows) -> tuple[Matrix, Array, Array] | None:
     """Rows given for validation, encoded as the training rows are."""
     if (given.X_val is None) != (given.y_val is None):
         raise ValueError("X_val and y_val must be given together")
     if given.X_val is None:
-        if given.sample_weight_val is not None:
-            raise ValueError("sample_weight_val needs X_val and y_val")
+        for name in ("sample_weight_val", "base_score_val"):
+            if getattr(given, name) is not None:
+                raise ValueError(f"{name} needs X_val and y_val")
         return None
+    if (given.base_score is None) != (given.base_score_val is None):
+        raise ValueError("base_score and base_score_val must be given together where X_val is given")
     if not (model.cv is None or (isinstance(model.cv, str) and model.cv == "auto")):
         raise ValueError(f"X_val and cv={model.cv!r} both determine the held-out rows: give only one of them")
-    rows = read_samples(model, schema, target, given.X_val, given.y_val, given.sample_weight_val)
+    _, schema, target, loss = encoded
+    own = given.X_val, given.y_val, given.sample_weight_val, given.base_score_val
+    rows = read_samples(model, schema, target, loss, *own)
     if not rows[2].any():
         raise ValueError("all of sample_weight_val is zero: there is nothing to monitor")
     return rows

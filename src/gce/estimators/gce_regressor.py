@@ -39,8 +39,11 @@ class GCERegressor(Regression, EditableEnsemble):
 default="auto"
         Which weights move in a round, and what the oracle minimises. "auto" is the one that suits the basis:
         "pairwise" for networks, "boosting" for trees.
-    loss : {"auto", "squared_error", "absolute_error", "pseudo_huber", "quantile"} or Loss, default="auto"
-        "auto" is "squared_error". Parameters need an object: ``gce.losses.Quantile(0.9)``.
+    loss : {"auto", "squared_error", "absolute_error", "huber", "pseudo_huber", "quantile", "poisson", "gamma", \
+"tweedie"} or Loss, default="auto"
+        "auto" is "squared_error". Parameters need an object: ``gce.losses.Quantile(0.9)``, or
+        ``gce.losses.Quantiles([0.1, 0.5, 0.9])`` for several quantiles that never cross. The last three are for counts
+        and amounts; predictions are then means, raw scores their logarithms.
     basis : {"auto", "neural", "neuron", "tree", "symmetric", "forest"}, Basis, or several of these, default="auto"
         The class of models that are combined: small two-layer networks (:class:`gce.bases.Neural`), single neurons,
         boosted trees (:class:`gce.bases.Tree`, :class:`gce.bases.SymmetricTree`), forests (:class:`gce.bases.Forest`),
@@ -214,6 +217,8 @@ default="auto"
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: ArrayLike | None = None,
+        base_score: ArrayLike | None = None,
+        base_score_val: ArrayLike | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
         """Fit the ensemble.
@@ -233,6 +238,11 @@ default="auto"
             where that is a splitter.
         X_val, y_val, sample_weight_val : optional
             Rows that early stopping monitors; one member is then trained on all rows of ``X``.
+        base_score, base_score_val : array-like of shape (n,), optional
+            Raw scores that are added to those of the model, for each row of ``X`` and of ``X_val``: the logarithm of
+            the exposure for counts (``loss="poisson"``), what another model predicts for squared error. The same as
+            XGBoost's ``base_margin`` and the offset of a generalised linear model. The model itself has no part of it:
+            give ``predict`` those of its rows.
         checkpoint : str or Path, optional
             A folder of its own, to which every round is written when it ends. The same call after an interruption
             continues from there and ends in the same model, to the last bit on a CPU; after the fit it returns the
@@ -246,7 +256,8 @@ default="auto"
         self
         """
         clock = start_clock(self.time_limit)
-        given = FitInput(X, y, sample_weight, groups, X_val, y_val, sample_weight_val)
+        validation = X_val, y_val, sample_weight_val
+        given = FitInput(X, y, sample_weight, groups, *validation, base_score, base_score_val)
         with FitSession(self, given, clock=clock, checkpoint=checkpoint) as session:
             data = session.read(statistics=sees_statistics(self.basis))
             plan = session.plan(data)

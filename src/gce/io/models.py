@@ -278,7 +278,7 @@ def _bases(parts: Parts, kind: SavedKind, records: tuple[Any, ...]) -> dict[str,
 def _target(model: Any, fitted: dict[str, Any]) -> Target:
     if "classes_" in fitted:
         return ClassTarget(fitted["classes_"], model.class_weight, model.temperature)
-    return NumberTarget(len(fitted["offset_"]), fitted["_one_dimensional"])
+    return NumberTarget(len(fitted["offset_"]), fitted["_one_dimensional"], fitted["loss_"].outputs_per_target)
 
 
 def _calibration(fitted: dict[str, Any]) -> Calibration:

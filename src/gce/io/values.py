@@ -25,6 +25,11 @@ _OWN: dict[str, type[BaseEstimator]] = {
         losses.Power,
         losses.PseudoHuber,
         losses.Quantile,
+        losses.Quantiles,
+        losses.Huber,
+        losses.Poisson,
+        losses.Gamma,
+        losses.Tweedie,
         losses.Logistic,
         losses.CrossEntropy,
         algorithms.FrankWolfe,
@@ -167,10 +172,11 @@ def _encode_items(value: Any) -> Any:
 
 
 def _encode_plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Encode the parameters of an object, which must be numbers, strings or None."""
+    """Encode the parameters of an object, which must be numbers, strings, None, or a list or tuple of these."""
     encoded = {key: encode(value) for key, value in values.items()}
-    for key, value in encoded.items():
-        if not _is_plain(value) and not (isinstance(value, dict) and value.keys() == {"float"}):
+    for key, value in values.items():
+        plain = all(map(_is_plain, value)) if type(value) in (list, tuple) else _is_plain(decode(encoded[key]))
+        if not plain:
             raise OpaqueError(f"{key} of {name} is neither a number nor a string")
     return encoded
 
@@ -211,8 +217,9 @@ def _decode_object(value: Any) -> Any:
     if not isinstance(name, str) or not isinstance(encoded, dict) or not (name in _OWN or name in _SPLITTERS):
         raise ValueError("a parameter is an object of an unknown class")
     parameters = {key: decode(item) for key, item in encoded.items()}
-    if not all(map(_is_plain, parameters.values())):
-        raise ValueError(f"a parameter of {name} is neither a number nor a string")
+    for value in parameters.values():
+        if not all(map(_is_plain, value if type(value) in (list, tuple) else [value])):
+            raise ValueError(f"a parameter of {name} is neither a number nor a string")
     if name in _SPLITTERS:
         kind, names = _SPLITTERS[name]
     else:

@@ -20,21 +20,41 @@ tensor([2., 4.])
 
 from gce.losses.base import Loss, ResidualLoss
 from gce.losses.classification import CrossEntropy, Logistic, LogMixture
-from gce.losses.regression import REGRESSION, Power, PseudoHuber, Quantile, Squared, weighted_quantile
+from gce.losses.deviances import Gamma, Poisson, Tweedie
+from gce.losses.quantiles import Quantiles, SoftQuantiles
+from gce.losses.regression import Huber, Power, PseudoHuber, Quantile, Squared, weighted_quantile
 from gce.losses.smoothed import SoftPower, SoftQuantile
+
+#: Losses of numbers by name.
+REGRESSION: dict[str, Loss] = {
+    "squared_error": Squared(),
+    "absolute_error": Power(1.0),
+    "huber": Huber(),
+    "pseudo_huber": PseudoHuber(),
+    "quantile": Quantile(),
+    "poisson": Poisson(),
+    "gamma": Gamma(),
+    "tweedie": Tweedie(),
+}
 
 __all__ = [
     "REGRESSION",
     "CrossEntropy",
+    "Gamma",
+    "Huber",
     "LogMixture",
     "Logistic",
     "Loss",
+    "Poisson",
     "Power",
     "PseudoHuber",
     "Quantile",
+    "Quantiles",
     "ResidualLoss",
     "SoftPower",
     "SoftQuantile",
+    "SoftQuantiles",
     "Squared",
+    "Tweedie",
     "weighted_quantile",
 ]

@@ -25,6 +25,8 @@ class Loss(BaseEstimator):
         ``hessian_root`` is implemented, so that weights over a finite pool can be found by second-order steps.
     lower_bound : float
         A lower bound on the loss of any row.
+    link : {"identity", "log", "logit", "softmax"}
+        How means of targets become raw scores, for models that predict means, such as forests.
 
     Examples
     --------
@@ -44,6 +46,12 @@ class Loss(BaseEstimator):
     separable: ClassVar[bool] = False
     has_hessian: ClassVar[bool] = False
     lower_bound: ClassVar[float] = -math.inf
+    link: ClassVar[str] = "identity"
+
+    @property
+    def outputs_per_target(self) -> int:
+        """Raw scores of each number in ``y``, which is repeated for them; more than one for several quantiles."""
+        return 1
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
         """Loss of each row.
@@ -177,6 +185,61 @@ class Loss(BaseEstimator):
             low, high = torch.where(slope < 0, middle, low), torch.where(slope < 0, high, middle)
         return (low + high) / 2
 
+    def check_targets(self, y: Tensor) -> None:
+        """Refuse targets that the loss is not defined for; by default it is for all numbers.
+
+        Parameters
+        ----------
+        y : Tensor of shape (n, k)
+            Targets.
+
+        Raises
+        ------
+        ValueError
+            With the first such target.
+        """
+
+    def default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
+        """Half the width of the hull where the user gives none: 4/3 of the largest distance from the offset.
+
+        Parameters
+        ----------
+        y : Tensor of shape (n, k)
+            Targets.
+        offset : Tensor of shape (k,)
+            The centre of the hull, a raw score.
+
+        Returns
+        -------
+        Tensor of shape (k,)
+        """
+        reach = 4 / 3 * (y - offset).abs().amax(0)
+        return torch.where(reach > 0, reach, 1.0)
+
+    def move_base(self, y: Tensor, weight: Tensor, base: Tensor) -> tuple[Tensor, Tensor]:
+        """Targets and weights with which the loss of ``pred`` is, up to a constant, that of ``pred + base``.
+
+        Parameters
+        ----------
+        y : Tensor of shape (n, k)
+            Targets.
+        weight : Tensor of shape (n,)
+            Sample weights.
+        base : Tensor of shape (n, k)
+            Raw scores that are added to those of the model.
+
+        Returns
+        -------
+        y : Tensor of shape (n, k)
+        weight : Tensor of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            There are no such targets and weights.
+        """
+        raise ValueError(f"the loss {type(self).__name__} cannot take base_score: it is for losses of numbers")
+
     def predict(self, pred: Tensor) -> Tensor:
         """Inverse link: predictions (means or class probabilities) from raw scores.
 
@@ -297,3 +360,6 @@ class ResidualLoss(Loss):
 
     def gradient(self, pred: Tensor, y: Tensor) -> Tensor:
         return self.derivative(pred - y) / y.shape[-1]
+
+    def move_base(self, y: Tensor, weight: Tensor, base: Tensor) -> tuple[Tensor, Tensor]:
+        return y - base, weight

@@ -29,6 +29,7 @@ class Logistic(Loss):
     separable: ClassVar[bool] = True
     has_hessian: ClassVar[bool] = True
     lower_bound: ClassVar[float] = 0.0
+    link: ClassVar[str] = "logit"
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
         # log(1 + exp(f)) - y f without cancellation where both terms are large
@@ -85,6 +86,7 @@ class CrossEntropy(Loss):
 
     has_hessian: ClassVar[bool] = True
     lower_bound: ClassVar[float] = 0.0
+    link: ClassVar[str] = "softmax"
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
         # log sum exp(f - f_y) with its largest term factored out: log1p of the others keeps their digits where that

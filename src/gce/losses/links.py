@@ -29,6 +29,20 @@ def softmax(scores: Tensor) -> Tensor:
     return _by_rows(rowwise.softmax, scores, (k,), k).reshape(scores.shape)
 
 
+def exp(scores: Tensor) -> Tensor:
+    """Means from their logarithms, of any shape."""
+    if not _is_plain(scores):
+        return torch.exp(scores)
+    return _by_rows(rowwise.exponential, scores, ()).reshape(scores.shape)
+
+
+def log(mean: Tensor) -> Tensor:
+    """Logarithms of positive means, of any shape."""
+    if not _is_plain(mean):
+        return torch.log(mean)
+    return _by_rows(rowwise.logarithm, mean, ()).reshape(mean.shape)
+
+
 def log_odds(p: Tensor) -> Tensor:
     """Log-odds ``log(p / (1 - p))`` of probabilities of any shape."""
     if not _is_plain(p):

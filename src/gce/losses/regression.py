@@ -150,6 +150,55 @@ class PseudoHuber(ResidualLoss):
         return 1.0
 
 
+class Huber(ResidualLoss):
+    """Huber loss: ``r^2 / 2`` up to ``delta``, ``delta (|r| - delta / 2)`` beyond.
+
+    Its second derivative is 0 beyond ``delta``; :class:`PseudoHuber` is strictly convex and otherwise much the same.
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        Residual at which the loss turns from quadratic to linear, in units of y.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gce.losses import Huber
+    >>> Huber(delta=2.0).value(torch.tensor([[1.0], [4.0]]), torch.zeros(2, 1))
+    tensor([0.5000, 6.0000])
+    """
+
+    has_hessian: ClassVar[bool] = True
+    lower_bound: ClassVar[float] = 0.0
+
+    parameter_rules: ClassVar[Rules] = {"delta": within(1e-100, 1e100)}
+
+    def __init__(self, delta: float = 1.0) -> None:
+        self.delta = delta
+
+    def _width(self) -> float:
+        check_parameters(self)
+        return float(self.delta)
+
+    def phi(self, residual: Tensor) -> Tensor:
+        delta = self._width()
+        near = residual.abs().clamp(max=delta)
+        return near * (residual.abs() - near / 2)
+
+    def derivative(self, residual: Tensor) -> Tensor:
+        delta = self._width()
+        return residual.clamp(-delta, delta)
+
+    def second_derivative(self, residual: Tensor) -> Tensor:
+        return (residual.abs() <= self._width()).to(residual.dtype)
+
+    def lipschitz(self, bound: float) -> float:
+        return min(2 * bound, self._width())
+
+    def smoothness(self, bound: float) -> float:
+        return 1.0
+
+
 class Quantile(ResidualLoss):
     """Pinball loss: a conditional quantile.
 
@@ -230,11 +279,3 @@ def weighted_quantile(y: Tensor, weight: Tensor, level: float) -> Tensor:
     # rounding of the sum must not move the quantile by one row: repeated and weighted rows agree
     first = (mass >= level - 1e-12).to(torch.int8).argmax(0)
     return ordered.gather(0, first[None])[0]
-
-
-REGRESSION: dict[str, Loss] = {
-    "squared_error": Squared(),
-    "absolute_error": Power(1.0),
-    "pseudo_huber": PseudoHuber(),
-    "quantile": Quantile(),
-}

@@ -190,3 +190,35 @@ def as_bound(given: Any, outputs: int) -> Tensor:
     if bound.shape not in ((), (1,), (outputs,)) or not (np.isfinite(bound) & (bound > 0)).all():
         raise ValueError(words)
     return torch.from_numpy(np.broadcast_to(bound, (outputs,)).copy())
+
+
+def check_base_score(given: Any, rows: int, outputs: int) -> Array:
+    """Base scores, checked.
+
+    Parameters
+    ----------
+    given : array-like of shape (rows,) or (rows, outputs)
+        Raw scores that are added to those of a model.
+    rows, outputs : int
+        Numbers of rows and outputs, n and k.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Raises
+    ------
+    ValueError
+        The shape is another one, or there are infinite or missing values.
+    """
+    base = np.asarray(targets_as_array(as_numpy(given), "base_score"), dtype=np.float64)
+    base = base[:, None] if base.ndim == 1 else base
+    if base.ndim != 2 or len(base) != rows or base.shape[1] not in (1, outputs):
+        raise ValueError(
+            f"base_score is of shape {np.shape(given)}: give one number for each of the {rows} rows"
+            + (f", or one for each of the {outputs} outputs of a row" if outputs > 1 else "")
+        )
+    if not np.isfinite(base).all():
+        wrong = base[~np.isfinite(base)][0]
+        raise ValueError(f"base_score has {wrong}: all must be finite, and the logarithm of an exposure of 0 is not")
+    return np.broadcast_to(base, (rows, outputs)).copy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -41,6 +41,10 @@ class Target(Protocol):
     def one_dimensional(self) -> bool:
         """Whether predictions are of shape ``(n,)``."""
 
+    @property
+    def repeats(self) -> int:
+        """Outputs of each target: more than 1 for several quantiles of the same numbers."""
+
     def encode(self, y: Any) -> Array:
         """Targets ``(n, k)`` as the loss takes them; they need not have all classes."""
 
@@ -53,13 +57,13 @@ class Target(Protocol):
     def pick_loss(self, given: str | Loss) -> Loss:
         """The loss by its name."""
 
-    def default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
+    def default_bound(self, loss: Loss, y: Tensor, offset: Tensor) -> Tensor:
         """The hull's bound ``(k,)`` where the user gives none."""
 
-    def output_scale(self, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+    def output_scale(self, loss: Loss, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
         """What an output of 1 of an unbounded network means, ``(k,)``."""
 
-    def warn_of_bound(self, y: Tensor, offset: Tensor, bound: Tensor) -> None:
+    def warn_of_bound(self, loss: Loss, y: Tensor, offset: Tensor, bound: Tensor) -> None:
         """Warn where the hull cannot reach the targets."""
 
     def row_factors(self, target: Array, weight: Array) -> Array | float:
@@ -83,47 +87,61 @@ class NumberTarget:
     ----------
     outputs : int
     one_dimensional : bool
-        ``y`` was of shape ``(n,)``.
+        Predictions are of shape ``(n,)``: ``y`` was, and the loss has one output for it.
+    repeats : int, default=1
+        Outputs of each target: several quantiles of the same numbers.
     """
 
     outputs: int
     one_dimensional: bool
+    repeats: int = 1
 
     classes: ClassVar[None] = None
 
     @classmethod
-    def learn(cls, y: Any) -> tuple[NumberTarget, Array, None]:
+    def learn(cls, y: Any, loss: str | Loss = "auto") -> tuple[NumberTarget, Array, None]:
         """The task of targets ``(n,)`` or ``(n, k)``, and the targets encoded."""
-        target = _numbers(y)
+        target, repeats = _numbers(y), _pick_loss(loss).outputs_per_target
         check_spread(target)
-        return cls(target.shape[1], y.ndim == 1), target, None
+        if repeats > 1 and target.shape[1] > 1:
+            raise ValueError(f"{loss!r} takes one target, but y has {target.shape[1]}: fit one model for each")
+        found = cls(target.shape[1] * repeats, y.ndim == 1 and repeats == 1, repeats)
+        return found, found._repeated(target), None
+
+    def _repeated(self, target: Array) -> Array:
+        return target if self.repeats == 1 else np.repeat(target, self.repeats, axis=1)
 
     def encode(self, y: Any) -> Array:
-        return _numbers(y)
+        return self._repeated(_numbers(y))
 
     def encode_more(self, y: Any) -> tuple[NumberTarget, Array, None]:
         target = _numbers(y)
-        if target.shape[1] != self.outputs:
-            raise ValueError(f"the model was fitted to {self.outputs} target(s), but y now has {target.shape[1]}")
-        return NumberTarget.learn(y)
+        if target.shape[1] * self.repeats != self.outputs:
+            had = self.outputs // self.repeats
+            raise ValueError(f"the model was fitted to {had} target(s), but y now has {target.shape[1]}")
+        check_spread(target)
+        return replace(self, one_dimensional=y.ndim == 1 and self.repeats == 1), self._repeated(target), None
 
     def decode(self, target: Array) -> NDArray[Any]:
         return target[:, 0] if target.shape[1] == 1 else target
 
     def pick_loss(self, given: str | Loss) -> Loss:
-        return look_up("loss", "squared_error" if given == "auto" else given, REGRESSION, Loss)
+        return _pick_loss(given)
 
-    def default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
-        reach = 4 / 3 * (y - offset).abs().amax(0)
-        return torch.where(reach > 0, reach, 1.0)
+    def default_bound(self, loss: Loss, y: Tensor, offset: Tensor) -> Tensor:
+        return loss.default_bound(y, offset)
 
-    def output_scale(self, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+    def output_scale(self, loss: Loss, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+        if loss.link != "identity":
+            return torch.ones_like(offset)
         share = torch.from_numpy(weight / weight.sum())
         spread = (share[:, None] * (y - offset).square()).sum(0).sqrt()
         # a constant target is the offset to rounding, whatever the network predicts
         return torch.where(spread > 0, spread, 1e-12 * (1 + offset.abs()))
 
-    def warn_of_bound(self, y: Tensor, offset: Tensor, bound: Tensor) -> None:
+    def warn_of_bound(self, loss: Loss, y: Tensor, offset: Tensor, bound: Tensor) -> None:
+        if loss.link != "identity":
+            return
         beyond = ((y - offset).abs() > bound).any(1)
         if beyond.any():
             warn_user(
@@ -144,6 +162,10 @@ class NumberTarget:
 
     def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
         return Calibration(residuals=np.empty((0, self.outputs)))
+
+
+def _pick_loss(given: str | Loss) -> Loss:
+    return look_up("loss", "squared_error" if given == "auto" else given, REGRESSION, Loss)
 
 
 def _numbers(y: Any) -> Array:
@@ -178,6 +200,7 @@ class ClassTarget:
     class_weight: Mapping[Any, float] | str | None = None
     temperature: float | str = "auto"
     one_dimensional: bool = field(default=True, init=False)
+    repeats: ClassVar[int] = 1
 
     @classmethod
     def learn(
@@ -221,13 +244,13 @@ class ClassTarget:
         known: dict[str, Loss] = {"log_loss": Logistic() if len(self.classes) == 2 else CrossEntropy()}
         return look_up("loss", "log_loss" if given == "auto" else given, known, Loss)
 
-    def default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
+    def default_bound(self, loss: Loss, y: Tensor, offset: Tensor) -> Tensor:
         return torch.full_like(offset, 10.0)
 
-    def output_scale(self, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
+    def output_scale(self, loss: Loss, y: Tensor, weight: Array, offset: Tensor) -> Tensor:
         return torch.ones_like(offset)
 
-    def warn_of_bound(self, y: Tensor, offset: Tensor, bound: Tensor) -> None:
+    def warn_of_bound(self, loss: Loss, y: Tensor, offset: Tensor, bound: Tensor) -> None:
         """Probabilities reach every class to some degree."""
 
     def row_factors(self, target: Array, weight: Array) -> Array | float:
@@ -275,6 +298,37 @@ class ClassTarget:
         # one row per class, which no fold can spare
         single = n_rows == len(self.classes) and isinstance(loss, Logistic | CrossEntropy)
         return Calibration(single_row_temperature(loss, train()) if single else 1.0)
+
+
+def with_base(loss: Loss, y: Array, weight: Array, base: Array | None) -> tuple[Array, Array]:
+    """Targets and weights that a loss is defined for, with a base score moved into them.
+
+    Parameters
+    ----------
+    loss : Loss
+    y : array of shape (n, k)
+    weight : array of shape (n,)
+    base : array of shape (n, k) or None
+
+    Returns
+    -------
+    y : array of shape (n, k)
+    weight : array of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        The loss is not defined for a target, or takes no base score.
+    """
+    loss.check_targets(torch.from_numpy(y))
+    if base is None:
+        return y, weight
+    moved, scaled = loss.move_base(*map(torch.from_numpy, (y, weight, base)))
+    if not bool(moved.isfinite().all() and scaled.isfinite().all()):
+        raise ValueError(
+            f"base_score of {base.min():.3g} to {base.max():.3g} is beyond what float64 holds beside the targets"
+        )
+    return moved.numpy(), scaled.numpy()
 
 
 def class_codes(target: Array) -> NDArray[np.intp]:

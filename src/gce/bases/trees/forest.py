@@ -26,7 +26,7 @@ from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
 from gce.bases.trees.binned import BinnedBasis
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
 from gce.distributed.world import World
-from gce.losses import CrossEntropy, Logistic, Loss, links
+from gce.losses import Loss, links
 from gce.preprocessing.mixed import MixedRows, Widths
 from gce.preprocessing.sparse import Inputs
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gce.bases.trees.grower_divided import DividedTrees
     from gce.bases.trees.grower_forest import DeviceForest
 
-Link = Literal["identity", "logit", "log"]
+Link = Literal["identity", "logit", "log", "log_mean"]
 
 
 #: The fraction of a forest's probabilities that comes from the class frequencies: no class has probability 0.
@@ -114,7 +114,7 @@ class Forest(BinnedBasis):
         trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf))
         grower = _grower(trees, device, context.world)
         offset, reach = (risk.offset - centre).cpu(), objective.bound.cpu()
-        if link != "identity":
+        if link in ("logit", "log"):
             # the farthest a score can be from the offset
             farthest = offset.abs() + abs(math.log(DOUBT)) + offset.exp().sum().log().abs() + 1
             reach = torch.minimum(farthest, reach)
@@ -156,7 +156,7 @@ class Forest(BinnedBasis):
     def _tries(self, d: int, link: Link) -> int:
         if self.max_features is not None:
             return max(1, round(self.max_features * d))
-        return d if link == "identity" else max(1, round(math.sqrt(d)))
+        return d if link in ("identity", "log_mean") else max(1, round(math.sqrt(d)))
 
 
 def _seconds(atoms: ForestAtoms, X: Inputs) -> float:
@@ -183,10 +183,9 @@ def _grower(trees: RandomTrees, device: torch.device, world: World) -> RandomTre
 
 
 def _link(loss: Loss) -> Link:
-    """The link from means of targets to scores."""
-    if isinstance(loss, Logistic):
-        return "logit"
-    return "log" if isinstance(loss, CrossEntropy) else "identity"
+    """The link from means of targets to scores, by the names that files have."""
+    names: dict[str, Link] = {"logit": "logit", "softmax": "log", "log": "log_mean"}
+    return names.get(loss.link, "identity")
 
 
 def _centre(y: Tensor, offset: Tensor) -> Tensor:
@@ -214,8 +213,9 @@ class ForestAtoms(TreeAtomsBase):
     bound : Tensor of shape (k,)
     n_trees : int
         Trees of each atom.
-    link : {"identity", "logit", "log"}
-        From means to scores; probabilities are first mixed with those of the offset, so that none is 0.
+    link : {"identity", "logit", "log", "log_mean"}
+        From means to scores: "log" of probabilities is centred, "log_mean" of other means is not. Means are first mixed
+        with those of the offset, so that none is 0.
 
     Examples
     --------
@@ -251,7 +251,7 @@ class ForestAtoms(TreeAtomsBase):
         own, offset = parts.finite("bound", k), parts.finite("offset", k)
         stored = parts.within("grove")
         value = stored.tensors.get("value")
-        precise = link == "identity" and value is not None and value.dtype == torch.float64
+        precise = link in ("identity", "log_mean") and value is not None and value.dtype == torch.float64
         trees = TreeArrays.restored(stored, widths, k, torch.float64 if precise else torch.float32)
         if len(trees) % n_trees:
             raise ValueError(f"{len(trees)} trees cannot be divided into forests of {n_trees}")
@@ -260,9 +260,10 @@ class ForestAtoms(TreeAtomsBase):
         if link == "logit" and k > 1:
             raise ValueError("a logit link needs a single output")
         atoms = cls(trees, offset, own, n_trees, link)
-        sound = bool(((trees.value >= 0) & (trees.value <= 1)).all()) and bool((atoms.prior > 0).all())
+        most = math.inf if link == "log_mean" else 1.0
+        sound = bool(((trees.value >= 0) & (trees.value <= most)).all()) and bool((atoms.prior > 0).all())
         if link != "identity" and not sound:
-            raise ValueError("the means of the forests are not probabilities")
+            raise ValueError("the means of the forests are not probabilities or positive")
         return atoms
 
     @property
@@ -282,7 +283,9 @@ class ForestAtoms(TreeAtomsBase):
 
     @property
     def prior(self) -> Tensor:
-        """The part of every probability that comes from the offset, ``(k,)``."""
+        """The part of every probability or mean that comes from the offset, ``(k,)``."""
+        if self.link == "log_mean":
+            return DOUBT * self.offset.exp()
         return DOUBT * (torch.sigmoid(self.offset) if self.link == "logit" else torch.softmax(self.offset, 0))
 
     def forward(self, X: Inputs) -> Tensor:
@@ -323,6 +326,8 @@ class ForestAtoms(TreeAtomsBase):
         if self.link == "identity":
             return mean
         p = (1 - DOUBT) * mean + self.prior
+        if self.link == "log_mean":
+            return links.log(p)
         # beside a class of next to no weight the sum may round to 1, or beyond
         return links.log_odds(p.clamp(max=1 - 2**-53)) if self.link == "logit" else links.centred_log(p)
 

@@ -52,6 +52,11 @@ class RegressionTask(StackTask):
         """
         y, shape = _check_numbers(y, multi_output, estimator)
         known = look_up("loss", "squared_error" if loss == "auto" else loss, REGRESSION, Loss)
+        if known.link != "identity" or known.outputs_per_target > 1:
+            raise ValueError(
+                f"loss={loss!r} is of raw scores with a link or of several levels, and members predict one number: use "
+                "a loss of differences, such as 'squared_error', 'huber' or 'quantile'"
+            )
         return cls(PredictedValues(y.shape[1] if y.ndim == 2 else 1), known, shape, multi_output, estimator), y
 
     def encode(self, y: Any) -> Array:

@@ -47,6 +47,28 @@ class Graph:
         self._nodes.append(node)
         return result
 
+    def sort(self, values: str, count: int) -> str:
+        """Add the sorting of each row.
+
+        Parameters
+        ----------
+        values : str
+            Numbers ``(rows, count)``.
+        count : int
+            How many there are in a row.
+
+        Returns
+        -------
+        str
+            The same numbers in increasing order.
+        """
+        result, number = f"/TopK_{len(self._nodes)}", self._constant(np.array([count]))
+        # the second output, the indices, is not optional
+        outputs = [result, f"{result}_indices"]
+        node = self._onnx.helper.make_node("TopK", [values, number], outputs, result, axis=1, largest=0, sorted=1)
+        self._nodes.append(node)
+        return result
+
     def _constant(self, value: Values | np.generic) -> str:
         name = f"/constant_{len(self._constants)}"
         self._constants.append(self._onnx.numpy_helper.from_array(np.asarray(value, order="C"), name))

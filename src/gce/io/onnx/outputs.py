@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce.io.onnx.graph import Graph
-from gce.losses import CrossEntropy, Logistic, Loss
+from gce.losses import CrossEntropy, Logistic, Loss, Quantiles
+from gce.losses.deviances import LogLinkLoss
 
 
 def inverse_link(graph: Graph, loss: Loss, scores: str) -> str:
@@ -40,6 +41,10 @@ def inverse_link(graph: Graph, loss: Loss, scores: str) -> str:
         return graph("Concat", graph("Sigmoid", graph("Neg", scores)), graph("Sigmoid", scores), axis=1)
     if link is CrossEntropy.predict:
         return graph("Softmax", scores, axis=1)
+    if link is LogLinkLoss.predict:
+        return graph("Exp", scores)
+    if link is Quantiles.predict:
+        return graph.sort(scores, loss.outputs_per_target)
     raise ValueError(
         f"the loss {type(loss).__name__} has its own predict method and cannot be exported to ONNX: save the model "
         "with joblib.dump"

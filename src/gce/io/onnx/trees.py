@@ -199,5 +199,7 @@ def _apply_link(graph: Graph, part: ForestAtoms, mean: str) -> str:
     if part.link == "logit":
         return graph("Sub", graph("Log", p), graph("Log", graph("Sub", np.float64(1), p)))
     scores = graph("Log", p)
+    if part.link == "log_mean":
+        return scores
     total = graph("ReduceSum", scores, np.array([1]), keepdims=1)
     return graph("Sub", scores, graph("Div", total, np.float64(len(part.bound))))
