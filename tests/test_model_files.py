@@ -85,7 +85,8 @@ CASES = {name: (model, y) for name, model, y in cases()}
 def answers(model, rows=NEW):
     """Everything a model says about rows."""
     names = ("predict", "decision_function", "predict_proba", "predict_interval")
-    if len(getattr(model, "residuals_", ())) == 0:
+    # there is no interval around several quantiles
+    if len(getattr(model, "residuals_", ())) == 0 or model.result_.target.repeats > 1:
         names = names[:-1]
     said = {name: getattr(model, name)(rows) for name in names if hasattr(model, name)}
     stages = ("staged_predict", "staged_predict_proba") if model.result_.has_stages else ()

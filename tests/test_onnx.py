@@ -37,6 +37,7 @@ TINY = {"basis": gce.bases.Neural(hidden=3, max_epochs=20), "max_atoms": 4, "cv"
 FLOATS = {**TINY, "basis": gce.bases.Neural(hidden=3, max_epochs=5, batch_size=20)}
 APART = {**TINY, "basis": gce.bases.Neural(hidden=3, max_epochs=20, shared=False)}
 TANH = {**TINY, "basis": gce.bases.Neural(hidden=3, max_epochs=20, activation="tanh", output="tanh")}
+FOREST = {"basis": gce.bases.Forest(n_estimators=3), "cv": 2, "random_state": 0}
 NEURON = {**TINY, "basis": "neuron"}
 JOINT = {"hidden": 3, "max_epochs": 5, "random_state": 0}
 
@@ -90,10 +91,7 @@ CASES = {
     "bounds": (gce.GCERegressor(**TINY, bound=[9.0, 3e3, 50.0], offset=0.5), Y3),
     "quantile": (gce.GCERegressor(**TINY, loss=Quantile(0.9)), Y),
     "quantiles": (gce.GCERegressor(**TINY, loss=Quantiles([0.1, 0.5, 0.9])), Y),
-    "counts by a forest": (
-        gce.GCERegressor(basis="forest", loss="poisson", cv=2, random_state=0),
-        in_domain("poisson", Y),
-    ),
+    "counts by a forest": (gce.GCERegressor(**FOREST, loss="poisson"), in_domain("poisson", Y)),
     **{name: (gce.GCERegressor(**TINY, loss=name), in_domain(name, Y)) for name in REGRESSION},
     "two classes": (gce.GCEClassifier(**TINY), TWO),
     "three classes": (gce.GCEClassifier(**TINY), THREE),

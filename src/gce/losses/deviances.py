@@ -14,20 +14,23 @@ from gce.losses.base import Loss
 
 #: The least half-width of a hull: conditional means from 1/150 to 150 times the overall mean.
 _LEAST_BOUND = 5.0
+_TINY = 1e-300
 
 
 class LogLinkLoss(Loss):
-    """Half the unit deviance of a Tweedie distribution with mean ``exp(f)``, up to a constant, averaged over outputs.
+    """Half the unit deviance of a Tweedie distribution with mean ``exp(f)``, averaged over outputs.
 
     With ``p`` the power of the variance function, ``mu^p``, and ``mu = exp(f)`` the loss of ``1 < p < 2`` is
-    ``mu^(2-p) / (2-p) + y mu^(1-p) / (p-1)``; ``p = 1`` and ``p = 2`` are its limits. Each term is convex in ``f``.
+    ``mu^(2-p) / (2-p) + y mu^(1-p) / (p-1)`` less its value at ``mu = y``; ``p = 1`` and ``p = 2`` are its limits. Each
+    term is convex in ``f``, and the loss is 0 where the mean is the target.
 
-    A base score ``b`` of a row needs no support elsewhere: ``mu = exp(b) exp(f)`` makes its loss
-    ``exp(b (2-p))`` times the loss of ``f`` with target ``y exp(-b)``, up to a constant.
+    A base score ``b`` of a row needs no support elsewhere: with ``mu = exp(b) exp(f)`` the loss is ``exp(b (2-p))``
+    times that of ``f`` with the target ``y exp(-b)``.
     """
 
     separable: ClassVar[bool] = True
     has_hessian: ClassVar[bool] = True
+    lower_bound: ClassVar[float] = 0.0
     link: ClassVar[str] = "log"
 
     def _power(self) -> float:
@@ -63,7 +66,8 @@ class LogLinkLoss(Loss):
         return links.exp(pred)
 
     def value(self, pred: Tensor, y: Tensor) -> Tensor:
-        return self._values(pred, y).mean(-1)
+        # the difference of two equal terms may round to less than 0
+        return self._values(pred, y).clamp(min=0).mean(-1)
 
     def _values(self, pred: Tensor, y: Tensor) -> Tensor:
         """The loss of each output."""
@@ -86,7 +90,7 @@ class LogLinkLoss(Loss):
         return self.curvature(pred, y).sqrt() * d
 
     def deviance(self, pred: Tensor, y: Tensor) -> Tensor:
-        """Unit deviance of each row, averaged over outputs: 0 where the mean is the target.
+        """Unit deviance of each row, averaged over outputs: twice the loss.
 
         Parameters
         ----------
@@ -99,9 +103,7 @@ class LogLinkLoss(Loss):
         -------
         Tensor of shape (..., n)
         """
-        # a target of 0 has the loss 0 at the mean 0, whose logarithm is infinite
-        best = torch.where(y > 0, self._values(torch.where(y > 0, y, 1.0).log(), y), 0.0)
-        return 2 * (self._values(pred, y) - best).mean(-1).clamp(min=0)
+        return 2 * self.value(pred, y)
 
     # scores are within [-bound, bound], targets within [0, bound], and each term is largest at an end
 
@@ -115,14 +117,14 @@ class LogLinkLoss(Loss):
 
 
 class Poisson(LogLinkLoss):
-    """Poisson loss ``exp(f) - y f`` of counts; predictions are the means ``exp(f)``.
+    """Poisson loss ``exp(f) - y f``, less its least value, of counts; predictions are the means ``exp(f)``.
 
     Examples
     --------
     >>> import torch
     >>> from gce.losses import Poisson
     >>> Poisson().value(torch.zeros(1, 1), torch.tensor([[2.0]]))
-    tensor([1.])
+    tensor([0.3863])
     >>> Poisson().predict(torch.zeros(1, 1))
     tensor([[1.]])
     """
@@ -131,28 +133,32 @@ class Poisson(LogLinkLoss):
         return 1.0
 
     def _values(self, pred: Tensor, y: Tensor) -> Tensor:
-        return pred.exp() - y * pred
+        # y (exp(u) - 1 - u) with u = f - log(y) keeps its digits where the mean is close to the target
+        u = pred - torch.where(y > 0, y, 1.0).log()
+        return torch.where(y > 0, y * (torch.expm1(u) - u), pred.exp())
 
     def _derivatives(self, pred: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         return pred.exp(), y.expand_as(pred)
 
 
 class Gamma(LogLinkLoss):
-    """Gamma loss ``y exp(-f) + f`` of positive amounts; predictions are the means ``exp(f)``.
+    """Gamma loss ``y exp(-f) + f``, less its least value, of positive amounts; predictions are the means ``exp(f)``.
 
     Examples
     --------
     >>> import torch
     >>> from gce.losses import Gamma
     >>> Gamma().value(torch.zeros(1, 1), torch.tensor([[2.0]]))
-    tensor([2.])
+    tensor([0.3069])
     """
 
     def _power(self) -> float:
         return 2.0
 
     def _values(self, pred: Tensor, y: Tensor) -> Tensor:
-        return y * (-pred).exp() + pred
+        # scores alone are checked where a file is read: a target of 0 there stands for a number next to it
+        u = pred - y.clamp(min=_TINY).log()
+        return torch.expm1(-u) + u
 
     def _derivatives(self, pred: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         return torch.ones_like(pred), y * (-pred).exp()
@@ -171,10 +177,8 @@ class Tweedie(LogLinkLoss):
     >>> import torch
     >>> from gce.losses import Tweedie
     >>> Tweedie(1.5).value(torch.zeros(1, 1), torch.tensor([[2.0]]))
-    tensor([6.])
+    tensor([0.3431])
     """
-
-    lower_bound: ClassVar[float] = 0.0
 
     parameter_rules: ClassVar[Rules] = {"power": within(1, 2, "()")}
 
@@ -187,7 +191,8 @@ class Tweedie(LogLinkLoss):
 
     def _values(self, pred: Tensor, y: Tensor) -> Tensor:
         power = self._power()
-        return ((2 - power) * pred).exp() / (2 - power) + y * ((1 - power) * pred).exp() / (power - 1)
+        least = y ** (2 - power) / ((2 - power) * (power - 1))
+        return ((2 - power) * pred).exp() / (2 - power) + y * ((1 - power) * pred).exp() / (power - 1) - least
 
     def _derivatives(self, pred: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         power = self._power()

@@ -1,0 +1,200 @@
+"""Losses of counts and amounts, base scores, Huber's loss and several quantiles."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.metrics import mean_gamma_deviance, mean_pinball_loss, mean_poisson_deviance, mean_tweedie_deviance
+
+import gce
+from gce.bases import Forest, Pool
+from gce.losses import Gamma, Huber, Poisson, Quantiles, Tweedie
+from helpers import targets
+
+DEVIANCES = {
+    "poisson": (Poisson(), mean_poisson_deviance),
+    "gamma": (Gamma(), mean_gamma_deviance),
+    "tweedie": (Tweedie(1.3), lambda y, p: mean_tweedie_deviance(y, p, power=1.3)),
+}
+LOG_LINKS = pytest.mark.parametrize("name", DEVIANCES)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(240, 3))
+EXPOSURE = RNG.uniform(0.1, 3.0, 240)
+MEAN = np.exp(0.5 * X[:, 0] - 0.3 * X[:, 1])
+COUNTS = RNG.poisson(MEAN * EXPOSURE).astype(float)
+TINY = {"basis": gce.bases.Tree(max_leaf_nodes=4, min_samples_leaf=5), "max_atoms": 8, "cv": 2, "random_state": 0}
+
+
+@LOG_LINKS
+def test_twice_the_loss_is_the_deviance_of_scikit_learn(name):
+    loss, deviance = DEVIANCES[name]
+    rng = np.random.default_rng(1)
+    y, pred = targets(loss, 200, rng), torch.from_numpy(rng.normal(size=(200, 1)))
+    expected = deviance(y[:, 0].numpy(), loss.predict(pred)[:, 0].numpy())
+    assert float(2 * loss.value(pred, y).mean()) == pytest.approx(expected, rel=1e-12)
+    assert float(loss.deviance(pred, y).mean()) == pytest.approx(expected, rel=1e-12)
+
+
+@LOG_LINKS
+@settings(deadline=None, max_examples=50)
+@given(base=st.floats(-3, 3), score=st.floats(-3, 3), weight=st.floats(0.1, 5), seed=st.integers(0, 99))
+def test_a_base_score_is_the_same_as_other_targets_and_weights(name, base, score, weight, seed):
+    loss = DEVIANCES[name][0]
+    y = targets(loss, 1, np.random.default_rng(seed))
+    w, b, f = (torch.tensor([[v]], dtype=torch.float64) for v in (weight, base, score))
+    moved, scaled = loss.move_base(y, w[0], b)
+    direct = weight * loss.value(f + b, y)
+    # both have cancelled terms of this size
+    unit = weight * float(loss.predict(f + b).abs().sum() + y.abs().sum() + 1) * 20
+    assert abs(float(scaled * loss.value(f, moved) - direct)) <= 1e-13 * unit
+    torch.testing.assert_close(scaled[:, None] * loss.gradient(f, moved), weight * loss.gradient(f + b, y))
+
+
+@LOG_LINKS
+def test_the_best_weights_of_a_pool_are_those_of_another_solver(name):
+    loss = DEVIANCES[name][0]
+    rng = np.random.default_rng(2)
+    y = targets(loss, 60, rng)[:, 0].numpy()
+    outputs = rng.uniform(-2, 2, (4, 60, 1))
+    model = gce.GCERegressor(
+        loss=loss, basis=Pool(outputs=outputs), algorithm="pairwise", validation_fraction=None, cv=None, bound=2.0,
+        offset=0.2, max_iter=3000, tol=1e-12, n_iter_no_change=None, random_state=0,
+    )  # fmt: skip
+    rows = np.arange(60.0)[:, None]
+    model.fit(rows, y)
+    target = torch.from_numpy(y[:, None])
+
+    def risk(logits):
+        w = np.exp(logits - logits.max())
+        scores = np.tensordot(w / w.sum(), outputs, 1) + 0.2
+        return float(loss.value(torch.from_numpy(scores), target).mean())
+
+    best = min(
+        minimize(risk, start, method="BFGS", options={"gtol": 1e-9}).fun for start in 3 * rng.normal(size=(5, 4))
+    )
+    assert model.history_[-1]["risk"] <= best + 1e-6
+
+
+def test_exposure_is_a_base_score():
+    """Twice the exposure is as two rows of half the count: the same model from either."""
+    rates = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
+    model = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS, base_score=np.log(EXPOSURE))
+    np.testing.assert_allclose(model.predict(X), rates.predict(X), rtol=1e-9)
+    expected = EXPOSURE * model.predict(X)
+    np.testing.assert_allclose(model.predict(X, base_score=np.log(EXPOSURE)), expected, rtol=1e-12)
+    assert mean_poisson_deviance(COUNTS, expected) < mean_poisson_deviance(COUNTS, EXPOSURE * COUNTS.mean())
+
+
+def test_what_another_model_predicts_is_a_base_score():
+    y = MEAN + X[:, 2]
+    model = gce.GCERegressor(**TINY).fit(X, y, base_score=X[:, 2])
+    alone = gce.GCERegressor(**TINY).fit(X, y - X[:, 2])
+    assert np.array_equal(model.predict(X), alone.predict(X))
+    assert np.array_equal(model.predict(X, base_score=X[:, 2]), alone.predict(X) + X[:, 2])
+
+
+def test_base_scores_of_validation_rows():
+    half = slice(0, 120), slice(120, 240)
+    given = {"base_score": np.log(EXPOSURE[half[0]]), "base_score_val": np.log(EXPOSURE[half[1]])}
+    model = gce.GCERegressor(**{**TINY, "cv": None}, loss="poisson")
+    model.fit(X[half[0]], COUNTS[half[0]], X_val=X[half[1]], y_val=COUNTS[half[1]], **given)
+    assert np.isfinite(model.history_[-1]["validation"])
+    with pytest.raises(ValueError, match="base_score and base_score_val must be given together"):
+        model.fit(X, COUNTS, X_val=X, y_val=COUNTS, base_score=np.log(EXPOSURE))
+    with pytest.raises(ValueError, match="base_score_val needs X_val"):
+        model.fit(X, COUNTS, base_score_val=np.log(EXPOSURE))
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "more", "words"),
+    [
+        ("poisson", -COUNTS, {}, "needs non-negative targets, but y has -"),
+        ("gamma", COUNTS, {}, "needs positive targets, but y has 0"),
+        ("tweedie", 0 * COUNTS, {}, "all of y are 0"),
+        (Tweedie(2.5), COUNTS, {}, "power must be"),
+        (Quantiles([0.5, 0.1]), COUNTS, {}, "levels must be increasing levels in"),
+        (Quantiles([0.5, 1.0]), COUNTS, {}, "levels must be increasing levels in"),
+        (Quantiles([0.2, 0.5]), np.column_stack([COUNTS, COUNTS]), {}, "takes one target, but y has 2"),
+        ("poisson", COUNTS, {"base_score": np.zeros(7)}, r"base_score is of shape \(7,\)"),
+        ("poisson", COUNTS, {"base_score": np.full(240, -np.inf)}, "all must be finite"),
+        ("poisson", COUNTS, {"base_score": np.full(240, 800.0)}, "beyond what float64 holds"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_input_is_said_in_one_sentence(loss, y, more, words):
+    with pytest.raises(ValueError, match=words):
+        gce.GCERegressor(loss=loss, **TINY).fit(X, y, **more)
+
+
+def test_classes_take_no_base_score_and_stacks_no_link():
+    with pytest.raises(TypeError, match="base_score"):
+        gce.GCEClassifier(**TINY).fit(X, COUNTS > 1, base_score=EXPOSURE)
+    stack = gce.ConvexStackingRegressor([("a", gce.GCERegressor(**TINY))], loss="poisson")
+    with pytest.raises(ValueError, match="a loss of differences"):
+        stack.fit(X, COUNTS)
+
+
+@pytest.mark.parametrize("basis", ["tree", "symmetric", Forest(n_estimators=5), "neural"], ids=str)
+def test_every_family_learns_counts(basis):
+    settings = {**TINY, "basis": basis, "max_atoms": 1 if isinstance(basis, Forest) else 10}
+    model = gce.GCERegressor(loss="poisson", **settings).fit(X, COUNTS, base_score=np.log(EXPOSURE))
+    pred = model.predict(X, base_score=np.log(EXPOSURE))
+    constant = EXPOSURE * COUNTS.sum() / EXPOSURE.sum()
+    assert mean_poisson_deviance(COUNTS, pred) < mean_poisson_deviance(COUNTS, constant)
+
+
+@settings(deadline=None, max_examples=50)
+@given(delta=st.floats(0.01, 10), residual=st.floats(-50, 50), step=st.floats(-50, 50))
+def test_the_parabola_is_above_the_loss_of_huber(delta, residual, step):
+    loss, zero = Huber(delta), torch.zeros(1, 1, dtype=torch.float64)
+    here, there = (torch.full((1, 1), v, dtype=torch.float64) for v in (residual, residual + step))
+    value, slope, bend = loss.value(here, zero), loss.gradient(here, zero), loss.curvature(here, zero)
+    above = float(value + slope * step + bend * step**2 / 2)
+    assert float(loss.value(there, zero)) <= above + 1e-12 * (abs(above) + 1) * 1e3
+
+
+@pytest.fixture(scope="module")
+def quantiles():
+    y = X[:, 0] + np.exp(X[:, 1]) * RNG.normal(size=240)
+    model = gce.GCERegressor(loss=Quantiles([0.05, 0.25, 0.5, 0.75, 0.95]), **{**TINY, "max_atoms": 30}).fit(X, y)
+    return model, y
+
+
+def test_quantiles_never_cross(quantiles):
+    model, _ = quantiles
+    rows = np.random.default_rng(3).normal(scale=3, size=(20_000, 3))
+    assert (np.diff(model.predict(rows), axis=1) >= 0).all()
+    # raw scores do: the test would see it if predictions were not sorted
+    assert (np.diff(model.raw_predict(rows).numpy(), axis=1) < 0).any()
+
+
+def test_sorting_lowers_the_pinball_loss(quantiles):
+    model, y = quantiles
+    target = torch.from_numpy(np.repeat(y[:, None], 5, 1))
+    raw = model.raw_predict(X)
+    loss = model.loss_
+    assert (loss.value(loss.predict(raw), target) <= loss.value(raw, target) + 1e-12).all()
+
+
+def test_quantiles_have_their_shares_of_targets_below(quantiles):
+    model, y = quantiles
+    below = (y[:, None] <= model.predict(X)).mean(0)
+    np.testing.assert_allclose(below, model.loss_.levels, atol=0.12)
+    constant = [mean_pinball_loss(y, np.full(240, np.quantile(y, a)), alpha=a) for a in model.loss_.levels]
+    fitted = [mean_pinball_loss(y, p, alpha=a) for p, a in zip(model.predict(X).T, model.loss_.levels, strict=True)]
+    assert np.mean(fitted) < 0.9 * np.mean(constant)
+    assert 0.1 < model.score(X, y) <= 1
+
+
+def test_quantiles_are_edited_cloned_and_refuse_intervals(quantiles, tmp_path):
+    model, y = quantiles
+    assert clone(model).get_params()["loss"].levels == [0.05, 0.25, 0.5, 0.75, 0.95]
+    edited = model.reweight(X, y)
+    assert (np.diff(edited.predict(X), axis=1) >= 0).all()
+    edited.save(tmp_path / "m.safetensors")
+    assert np.array_equal(gce.load(tmp_path / "m.safetensors").predict(X), edited.predict(X))
+    with pytest.raises(ValueError, match="no interval around each"):
+        model.predict_interval(X)
