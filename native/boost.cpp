@@ -10,7 +10,7 @@
 
 namespace {
 
-enum : i64 { SQUARED, LOGISTIC, CROSS_ENTROPY };
+enum : i64 { SQUARED, LOGISTIC, CROSS_ENTROPY, DEVIANCE, PINBALL, HUBER };
 
 // What gce/bases/trees/booster.py fills in; arrays are in C order.
 struct Boost {
@@ -18,6 +18,7 @@ struct Boost {
     i64 members, count, loss;
     const double *y, *weight, *held_out; // (N, k), (M, n), (M, N)
     const double *offset, *bound;        // (k,)
+    const double *about;                 // what gradients are multiplied by, and the parameters of the loss
     double learning_rate;
     const u64 *keys;                                     // (count, M)
     double *pred, *D, *H, *outputs;                      // (M, N, k), (M, n, k), (M, n, k), (M, N, k)
@@ -191,10 +192,14 @@ template <class Loss> class Evaluation {
 };
 
 double evaluate(const Member &own, ShardSums &sums) {
+    const double *about = own.boost.about;
     switch (own.boost.loss) {
     case SQUARED: return Evaluation<Squared>(own, Squared{own.k})(sums);
     case LOGISTIC: return Evaluation<Logistic>(own, Logistic{})(sums);
-    default: return Evaluation<CrossEntropy>(own, CrossEntropy{own.k})(sums);
+    case CROSS_ENTROPY: return Evaluation<CrossEntropy>(own, CrossEntropy{own.k})(sums);
+    case DEVIANCE: return Evaluation<Deviance>(own, Deviance{own.k, about[1]})(sums);
+    case PINBALL: return Evaluation<Pinball>(own, Pinball{own.k, about[0], about[1], about[2], about + 3})(sums);
+    default: return Evaluation<Huber>(own, Huber{own.k, about[1]})(sums);
     }
 }
 
@@ -214,7 +219,7 @@ void run_round(const Boost &boost, i64 m, i64 t, void *scratch) {
     boost.zero[m] = std::max(boost.zero[m] - boost.size[at], 0.0);
     boost.validation[at] = evaluate(own, sums);
     sums.join(own.largest());
-    boost.gap[at] = std::max(boost.level[m] - std::min(sums.total(INNER), 0.0), 0.0);
+    boost.gap[at] = std::max(boost.level[m] - std::min(sums.total(INNER), 0.0), 0.0) / boost.about[0];
     boost.risk[at] = sums.total(RISK), boost.level[m] = sums.total(LEVEL);
 }
 

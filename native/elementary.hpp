@@ -62,6 +62,13 @@ inline double exp(double x) {
     return x == x ? result : x;
 }
 
+// exp(x) of any number, infinite beyond 710. One of the two factors is 1.
+inline double exp_any(double x) {
+    const double up = x > 0 ? (x < 710.0 ? x : 0.0) : 0.0;
+    const double value = exp(x < 0 ? x : x == x ? 0.0 : x) / exp(-up);
+    return x < 710.0 || x != x ? value : HUGE_VAL;
+}
+
 // tanh(x) from exp(2x) - 1; NaN stays NaN.
 inline double tanh(double x) {
     const double size = std::fabs(x), given = 2.0 * (size < SURE ? size : SURE);

@@ -83,3 +83,74 @@ struct CrossEntropy {
         for (i64 j = 0; j < k; j++) D[j] -= y[j] * wrong;
     }
 };
+
+// Half the unit deviance of a Tweedie distribution of variance mu^power with mu = exp(f), the mean over outputs.
+struct Deviance {
+    i64 k;
+    double power;
+
+    void operator()(double *score, const double *y, i64 rows, double *loss, double *D, double *H) const {
+        const double outputs = static_cast<double>(k);
+        for (i64 i = 0; i < rows; i++) {
+            double sum = 0;
+            for (i64 j = 0; j < k; j++) sum += one(score[i * k + j], y[i * k + j], D[i * k + j], H[i * k + j]);
+            loss[i] = sum / outputs;
+        }
+        for (i64 i = 0; i < rows * k; i++) D[i] /= outputs, H[i] /= outputs;
+    }
+
+  private:
+    double one(double f, double y, double &D, double &H) const {
+        const double mean = power < 2 ? elementary::exp_any((2 - power) * f) : 1.0;
+        const double target = power > 1 ? y * elementary::exp_any((1 - power) * f) : y;
+        D = mean - target;
+        H = (2 - power) * mean + (power - 1) * target;
+        if (power == 1) return y > 0 ? std::max(mean - y - y * (f - elementary::log(y)), 0.0) : mean;
+        if (power == 2) return std::max(target - 1 + f - elementary::log(y), 0.0);
+        const double least = y > 0 ? elementary::exp_any((2 - power) * elementary::log(y)) / ((2 - power) * (power - 1)) : 0.0;
+        return std::max(mean / (2 - power) + target / (power - 1) - least, 0.0);
+    }
+};
+
+// Pinball losses times a factor, the mean over outputs. Gradients and Hessians are `scale` times those of a smooth minorant
+// of some width and of a parabola above it.
+struct Pinball {
+    i64 k;
+    double scale, width, factor;
+    const double *levels; // (k,)
+
+    void operator()(double *score, const double *y, i64 rows, double *loss, double *D, double *H) const {
+        const double outputs = static_cast<double>(k), part = scale * factor / outputs;
+        for (i64 i = 0; i < rows; i++) {
+            double sum = 0;
+            for (i64 j = 0; j < k; j++) {
+                const double r = score[i * k + j] - y[i * k + j];
+                const double bend = 0.5 / std::sqrt(r * r + width * width);
+                D[i * k + j] = part * (r * bend + 0.5 - levels[j]);
+                H[i * k + j] = part * bend;
+                sum += std::max((1 - levels[j]) * r, -levels[j] * r);
+            }
+            loss[i] = factor * sum / outputs;
+        }
+    }
+};
+
+// Huber's loss, the mean over outputs; the curvature is that of a parabola above it.
+struct Huber {
+    i64 k;
+    double delta;
+
+    void operator()(double *score, const double *y, i64 rows, double *loss, double *D, double *H) const {
+        const double outputs = static_cast<double>(k);
+        for (i64 i = 0; i < rows; i++) {
+            double sum = 0;
+            for (i64 j = 0; j < k; j++) {
+                const double r = score[i * k + j] - y[i * k + j], size = std::fabs(r), near = std::min(size, delta);
+                D[i * k + j] = std::min(std::max(r, -delta), delta) / outputs;
+                H[i * k + j] = delta / std::max(size, delta) / outputs;
+                sum += near * (size - near / 2);
+            }
+            loss[i] = sum / outputs;
+        }
+    }
+};

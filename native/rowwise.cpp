@@ -185,12 +185,7 @@ GCE_EXPORT int gce_softmax(const double *scores, i64 n, i64 k, double *result) {
 }
 
 GCE_EXPORT int gce_exponential(const double *GCE_RESTRICT score, i64 n, double *GCE_RESTRICT result) {
-    for (i64 r = 0; r < n; r++) {
-        // one of the two is exp(0) = 1; beyond 710 the reciprocal of a denormal number would be one too large
-        const double up = score[r] < 710.0 ? greater(score[r], 0.0) : 0.0;
-        const double value = elementary::exp(lesser(score[r], 0.0)) / elementary::exp(-up);
-        result[r] = score[r] < 710.0 ? value : score[r] == score[r] ? HUGE_VAL : score[r];
-    }
+    for (i64 r = 0; r < n; r++) result[r] = elementary::exp_any(score[r]);
     return GCE_OK;
 }
 

@@ -8,7 +8,18 @@ import gce
 from gce._utils import parallel
 from gce.bases import FitContext, SymmetricTree, Tree
 from gce.bases.boosted import BoostingState
-from gce.losses import CrossEntropy, Logistic, Squared
+from gce.losses import (
+    CrossEntropy,
+    Gamma,
+    Huber,
+    Logistic,
+    Poisson,
+    Power,
+    Quantile,
+    Quantiles,
+    Squared,
+    Tweedie,
+)
 from gce.losses.risk import Risk
 
 RNG = np.random.default_rng(0)
@@ -21,7 +32,16 @@ TARGETS = {
     "two numbers": (Squared(), np.column_stack([SIGNAL, X[:, 3] ** 2])),
     "two classes": (Logistic(), (SIGNAL > 0).astype(float)[:, None]),
     "three classes": (CrossEntropy(), np.eye(3)[CLASSES]),
+    "counts": (Poisson(), np.round(np.exp(SIGNAL))[:, None]),
+    "amounts": (Gamma(), np.exp(np.column_stack([SIGNAL, X[:, 3]]))),
+    "claims": (Tweedie(1.4), np.maximum(np.exp(SIGNAL) - 0.5, 0)[:, None]),
+    "median": (Power(1.0), SIGNAL[:, None]),
+    "quantile": (Quantile(0.2), SIGNAL[:, None]),
+    "quantiles": (Quantiles([0.2, 0.9]), np.column_stack([SIGNAL, SIGNAL])),
+    "huber": (Huber(0.5), SIGNAL[:, None]),
 }
+#: Losses with logarithms, which are rounded otherwise by kernels.
+LOGARITHMS = "counts", "amounts", "claims"
 KEYS = RNG.integers(0, 2**63, (6, 3)).astype(np.uint64)
 
 
@@ -58,13 +78,28 @@ IDS = ["tree", "symmetric", "tree vectors", "symmetric vectors"]
 @pytest.mark.parametrize("kind", TARGETS)
 @pytest.mark.parametrize("scale", [0.0, 3.0, 500.0])
 def test_risks_are_those_of_the_loss(kind, scale):
-    begin = state(kind, scale)
+    # exp(500) is beyond any mean
+    begin = state(kind, min(scale, 5.0) if kind in LOGARITHMS else scale)
     block = run(BASES[0], begin, 3)
     for t in range(3):
         pred = block.pred(t)
         torch.testing.assert_close(block.risk[t], begin.risk.value(pred[:, :TRAIN]), rtol=1e-12, atol=1e-300)
         whole = Risk(begin.risk.loss, begin.y, begin.held_out, begin.risk.offset)
         torch.testing.assert_close(block.validation[t], whole.value(pred), rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_gradients_are_those_of_the_loss_or_of_its_smooth_minorant(kind):
+    """The gap of a round is made of them: the first one's, by tensor operations."""
+    begin = state(kind, 0.5)
+    block = run(SymmetricTree(max_depth=3), begin, 1)
+    model = begin.risk if begin.risk.smooth else begin.risk.smoothed
+    pred = begin.pred[:, :TRAIN]
+    gradient = model.gradient(pred)
+    with torch.no_grad():
+        inner = (gradient * block.atoms(0)(torch.from_numpy(X))[:, :TRAIN]).sum((1, 2))
+    gap = ((gradient * pred).sum((1, 2)) - inner.clamp(max=0)).clamp(min=0)
+    torch.testing.assert_close(block.gap[0], gap if begin.risk.smooth else gap / begin.risk.spread, rtol=1e-9, atol=0)
 
 
 @pytest.mark.parametrize("kind", TARGETS)

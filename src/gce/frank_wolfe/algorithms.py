@@ -213,7 +213,8 @@ class Boosting(Algorithm):
         context: FitContext | None = None,
         held_out: HeldOut | None = None,
     ) -> Iterator[Step]:
-        if not (basis.fits_quadratics and risk.smooth):
+        model = risk if risk.smooth else risk.smoothed
+        if not basis.fits_quadratics or model is None:
             if risk.division is not None:
                 raise ValueError(f"rows that are divided need a smooth loss, got {risk.loss}")
             yield from super().iterate(risk, active, basis, line_search, bound, streams, context)
@@ -222,12 +223,19 @@ class Boosting(Algorithm):
         context = FitContext() if context is None else context
         booster = basis.booster(risk.loss, bound, active.X, context)
         if booster is None or held_out is None:
-            yield from self._round_by_round(risk, active, basis, bound, streams, context)
+            yield from self._round_by_round(risk, model, active, basis, bound, streams, context)
         else:
             yield from self._in_blocks(risk, active, booster, bound, streams, held_out)
 
     def _round_by_round(
-        self, risk: Risk, active: ActiveSet, basis: Basis, bound: Tensor, streams: Streams, context: FitContext
+        self,
+        risk: Risk,
+        model: Risk,
+        active: ActiveSet,
+        basis: Basis,
+        bound: Tensor,
+        streams: Streams,
+        context: FitContext,
     ) -> Iterator[Step]:
         began = time.perf_counter()
         # numbers that the host knows need no transfer from a device
@@ -236,15 +244,17 @@ class Boosting(Algorithm):
             if len(active.members) < len(members):
                 calls = calls[torch.isin(members, active.members.cpu())]
                 members = active.members.cpu()
-            here = risk if len(active.members) == len(risk.weight) else risk.select(active.members)
-            gradient = here.gradient(active.train_pred)
+            everyone = len(active.members) == len(risk.weight)
+            here, smooth = (own if everyone else own.select(active.members) for own in (risk, model))
+            gradient = smooth.gradient(active.train_pred)
             rng = streams.at(t, members, calls)
-            objective = self.objective(here, active, gradient, bound)
+            objective = self.objective(smooth, active, gradient, bound)
             proposal = basis.minimize(objective, active.X, rng=rng, context=context)
             assert proposal.outputs is not None
             assert proposal.step_length is not None
             inner = here.sum_rows(gradient * proposal.outputs[:, : active.train_rows])
             gap = (here.sum_rows(gradient * active.train_pred) - inner.clamp(max=0)).clamp(min=0)
+            gap = gap if model is risk else gap / risk.spread
             max_step = active.weights[:, 0].clone()
             size = torch.minimum(self.learning_rate * proposal.step_length[:, None], max_step)
             # two operations: fused, they would round otherwise than those of other devices

@@ -127,6 +127,25 @@ class Loss(BaseEstimator):
         one_by_one = [self.hessian_root(pred, y, e.expand_as(pred)).square().sum(-1) for e in unit]
         return torch.stack(one_by_one, -1)
 
+    def majorizer(self, pred: Tensor, y: Tensor) -> Tensor:
+        """Curvature of a parabola that oracles minimise in place of the loss, one for each output of a row.
+
+        By default the diagonal of the Hessian. A loss whose second derivative vanishes, so that a step to the minimum
+        of its second-order expansion would overshoot, has the curvature of a parabola that is nowhere below it.
+
+        Parameters
+        ----------
+        pred : Tensor of shape (..., n, k)
+            Raw scores.
+        y : Tensor of shape (n, k)
+            Targets.
+
+        Returns
+        -------
+        Tensor of shape (..., n, k)
+        """
+        return self.curvature(pred, y)
+
     def smoothed(self, width: float) -> Loss | None:
         """Smooth minorant of a loss with a kink.
 

@@ -33,15 +33,16 @@ class LogLinkLoss(Loss):
     lower_bound: ClassVar[float] = 0.0
     link: ClassVar[str] = "log"
 
-    def _power(self) -> float:
+    @property
+    def variance_power(self) -> float:
         """The power of the variance function."""
         raise NotImplementedError
 
     def check_targets(self, y: Tensor) -> None:
         name = type(self).__name__
-        wrong = y <= 0 if self._power() >= 2 else y < 0
+        wrong = y <= 0 if self.variance_power >= 2 else y < 0
         if wrong.any():
-            need = "positive" if self._power() >= 2 else "non-negative"
+            need = "positive" if self.variance_power >= 2 else "non-negative"
             raise ValueError(f"the loss {name} needs {need} targets, but y has {float(y[wrong][0]):g}")
         if not (y > 0).any(0).all():
             raise ValueError(f"the loss {name} needs a positive target, but all of y are 0: the mean has no logarithm")
@@ -55,12 +56,12 @@ class LogLinkLoss(Loss):
         return ((weight[:, None] * y).sum(0) / weight.sum()).log()
 
     def move_base(self, y: Tensor, weight: Tensor, base: Tensor) -> tuple[Tensor, Tensor]:
-        if self._power() < 2 and not bool((base == base[:, :1]).all()):
+        if self.variance_power < 2 and not bool((base == base[:, :1]).all()):
             raise ValueError(
                 f"base_score differs between the outputs of a row, and the loss {type(self).__name__} weighs rows by "
                 "it: give one base score per row, or fit one model per output"
             )
-        return y * (-base).exp(), weight * ((2 - self._power()) * base[:, 0]).exp()
+        return y * (-base).exp(), weight * ((2 - self.variance_power) * base[:, 0]).exp()
 
     def predict(self, pred: Tensor) -> Tensor:
         return links.exp(pred)
@@ -82,7 +83,7 @@ class LogLinkLoss(Loss):
         return (mean - target) / y.shape[-1]
 
     def curvature(self, pred: Tensor, y: Tensor) -> Tensor:
-        power = self._power()
+        power = self.variance_power
         mean, target = self._derivatives(pred, y)
         return ((2 - power) * mean + (power - 1) * target) / y.shape[-1]
 
@@ -108,11 +109,11 @@ class LogLinkLoss(Loss):
     # scores are within [-bound, bound], targets within [0, bound], and each term is largest at an end
 
     def lipschitz(self, bound: float) -> float:
-        power = self._power()
+        power = self.variance_power
         return max(math.exp((2 - power) * bound), bound * math.exp((power - 1) * bound))
 
     def smoothness(self, bound: float) -> float:
-        power = self._power()
+        power = self.variance_power
         return (2 - power) * math.exp((2 - power) * bound) + (power - 1) * bound * math.exp((power - 1) * bound)
 
 
@@ -129,7 +130,8 @@ class Poisson(LogLinkLoss):
     tensor([[1.]])
     """
 
-    def _power(self) -> float:
+    @property
+    def variance_power(self) -> float:
         return 1.0
 
     def _values(self, pred: Tensor, y: Tensor) -> Tensor:
@@ -152,7 +154,8 @@ class Gamma(LogLinkLoss):
     tensor([0.3069])
     """
 
-    def _power(self) -> float:
+    @property
+    def variance_power(self) -> float:
         return 2.0
 
     def _values(self, pred: Tensor, y: Tensor) -> Tensor:
@@ -185,15 +188,16 @@ class Tweedie(LogLinkLoss):
     def __init__(self, power: float = 1.5) -> None:
         self.power = power
 
-    def _power(self) -> float:
+    @property
+    def variance_power(self) -> float:
         check_parameters(self)
         return float(self.power)
 
     def _values(self, pred: Tensor, y: Tensor) -> Tensor:
-        power = self._power()
+        power = self.variance_power
         least = y ** (2 - power) / ((2 - power) * (power - 1))
         return ((2 - power) * pred).exp() / (2 - power) + y * ((1 - power) * pred).exp() / (power - 1) - least
 
     def _derivatives(self, pred: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        power = self._power()
+        power = self.variance_power
         return ((2 - power) * pred).exp(), y * ((1 - power) * pred).exp()

@@ -135,6 +135,12 @@ class SoftQuantiles(_PinballByOutput):
     def second_derivative(self, residual: Tensor) -> Tensor:
         return SoftPower(1, self.width).second_derivative(residual) / 2
 
+    def majorizer(self, pred: Tensor, y: Tensor) -> Tensor:
+        return SoftPower(1, self.width).majorizer(pred, y) / 2
+
+    def smoothness(self, bound: float) -> float:
+        return SoftPower(1, self.width).smoothness(bound) / (2 * len(self.levels))
+
     def minorant(self, pred: Tensor, y: Tensor) -> Tensor:
         residual = pred - y
         return (self.derivative(residual) * residual).mean(-1)

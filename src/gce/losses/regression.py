@@ -192,12 +192,8 @@ class Huber(ResidualLoss):
     def second_derivative(self, residual: Tensor) -> Tensor:
         return (residual.abs() <= self._width()).to(residual.dtype)
 
-    def hessian_root(self, pred: Tensor, y: Tensor, d: Tensor) -> Tensor:
-        return (self.second_derivative(pred - y) / y.shape[-1]).sqrt() * d
-
-    def curvature(self, pred: Tensor, y: Tensor) -> Tensor:
-        # phi'(r) / r instead of the second derivative, which is 0 far away: phi(sqrt(t)) is concave, so that the
-        # parabola with this curvature is nowhere below the loss, and a step to its minimum never overshoots
+    def majorizer(self, pred: Tensor, y: Tensor) -> Tensor:
+        # phi'(r) / r: as phi(sqrt(t)) is concave, the parabola with this curvature is nowhere below the loss
         delta = self._width()
         return delta / (pred - y).abs().clamp(min=delta) / y.shape[-1]
 

@@ -45,6 +45,14 @@ class SoftPower(ResidualLoss):
         square, width = residual.square(), self.width**2
         return self.q * ((self.q - 1) * square + width) * (square + width) ** (self.q / 2 - 2)
 
+    def majorizer(self, pred: Tensor, y: Tensor) -> Tensor:
+        # phi'(r) / r: as phi(sqrt(t)) is concave, the parabola with this curvature is nowhere below the loss
+        return self.q * ((pred - y).square() + self.width**2) ** (self.q / 2 - 1) / y.shape[-1]
+
+    def smoothness(self, bound: float) -> float:
+        # the second derivative is largest at 0
+        return self.q * self.width ** (self.q - 2)
+
     def minorant(self, pred: Tensor, y: Tensor) -> Tensor:
         # for q = 1 the derivative is in [-1, 1], and |r| >= derivative * r for every r: a line through the kink itself
         residual = pred - y
@@ -83,6 +91,12 @@ class SoftQuantile(ResidualLoss):
 
     def second_derivative(self, residual: Tensor) -> Tensor:
         return SoftPower(1, self.width).second_derivative(residual) / 2
+
+    def majorizer(self, pred: Tensor, y: Tensor) -> Tensor:
+        return SoftPower(1, self.width).majorizer(pred, y) / 2
+
+    def smoothness(self, bound: float) -> float:
+        return SoftPower(1, self.width).smoothness(bound) / 2
 
     def minorant(self, pred: Tensor, y: Tensor) -> Tensor:
         residual = pred - y

@@ -27,19 +27,32 @@ from gce.bases.trees.growth import sampling, tree_arrays, tree_data
 from gce.bases.trees.stored import Allocate
 from gce.bases.trees.tree_arrays import TreeArrays
 from gce.bases.trees.tree_data import TreeSettings
-from gce.losses import CrossEntropy, Logistic, Loss, Squared
+from gce.losses import CrossEntropy, Gamma, Huber, Logistic, Loss, Poisson, Power, Quantile, Quantiles, Squared, Tweedie
+from gce.losses.deviances import LogLinkLoss
+from gce.losses.risk import KINK_WIDTH, Risk
 
 Array = NDArray[np.float64]
 
-#: The losses that kernels know, as ``Boost`` of native/boost.cpp numbers them.
-LOSSES: tuple[type[Loss], ...] = (Squared, Logistic, CrossEntropy)
+#: The losses that kernels know, with their numbers in ``Boost`` of native/boost.cpp.
+_LOSSES: dict[type[Loss], int] = {
+    Squared: 0,
+    Logistic: 1,
+    CrossEntropy: 2,
+    Poisson: 3,
+    Gamma: 3,
+    Tweedie: 3,
+    Power: 4,
+    Quantile: 4,
+    Quantiles: 4,
+    Huber: 5,
+}
 #: Rounds that are run in one call, and nodes that their trees may have memory for. Early stopping drops half of them on
 #: average, at the end of some hundred.
 _MOST_ROUNDS, _MOST_NODES = 16, 1 << 20
 
 _ROUND = ctypes.POINTER(Round)
 #: Arrays of a structure, by its fields.
-_INPUTS = ("y", "weight", "held_out", "offset", "bound")
+_INPUTS = ("y", "weight", "held_out", "offset", "bound", "about")
 _STATE = ("pred", "D", "H", "outputs", "zero", "level", "largest")
 _RESULTS = ("size", "limit", "gap", "risk", "validation")
 
@@ -60,7 +73,21 @@ class Boost(ctypes.Structure):
 
 def knows_loss(loss: Loss) -> bool:
     """Whether the kernels compute a loss."""
-    return type(loss) in LOSSES
+    return type(loss) in _LOSSES and not (isinstance(loss, Power) and loss.q != 1)
+
+
+def _about(risk: Risk) -> Array:
+    """What gradients of a risk are multiplied by, followed by the parameters of its loss."""
+    loss = risk.loss
+    if isinstance(loss, LogLinkLoss):
+        return np.array([1.0, loss.variance_power])
+    if isinstance(loss, Huber):
+        return np.array([1.0, float(loss.delta)])
+    if risk.smooth:
+        return np.ones(1)
+    # the absolute value is twice the pinball loss of the median
+    levels = loss.levels if isinstance(loss, Quantiles) else [getattr(loss, "quantile", 0.5)] * risk.y.shape[1]
+    return np.array([risk.spread, KINK_WIDTH * risk.spread, 2.0 if isinstance(loss, Power) else 1.0, *levels])
 
 
 class BlockMemory:
@@ -163,6 +190,7 @@ class _Block:
             "held_out": state.held_out,
             "offset": state.risk.offset,
             "bound": state.bound,
+            "about": torch.from_numpy(_about(state.risk)),
         }
         self._arrays: dict[str, NDArray[Any]] = {name: _float64(given) for name, given in inputs.items()}
         self._arrays |= {
@@ -193,7 +221,7 @@ class _Block:
             rounds=ctypes.cast(self._rounds, _ROUND),
             members=members,
             count=count,
-            loss=LOSSES.index(type(state.risk.loss)),
+            loss=_LOSSES[type(state.risk.loss)],
             learning_rate=state.learning_rate,
             own=len(self._arrays["ends"]),
             first=0 if division is None else division.first,
