@@ -144,7 +144,7 @@ class Risk:
         return self.weight[..., None] * self.loss.gradient(self.offset + pred, self.y)
 
     def curvature(self, pred: Tensor) -> Tensor:
-        """Diagonal of the Hessian, or of a majorizer, at scores ``(M, n, k)``, of that shape; sample weights for a loss with kinks.
+        """Diagonal of the Hessian or of a majorizer, of the shape of scores; sample weights for a loss with kinks.
 
         Parameters
         ----------
