@@ -103,7 +103,7 @@ def summarise() -> None:
         "",
         f"Mean pinball loss on a fifth of the rows, seeds {seeds}; at most {MOST_ROWS:,} training rows, every model at",
         "its defaults on one thread. Half the CRPS over these levels. LightGBM has one model per level;",
-        f"NGBoost predicts a normal distribution. {rows[0]['machine']}, busy: CPU seconds, not to be compared with other pages.",
+        f"NGBoost predicts a normal distribution. {rows[0]['machine']}, busy: CPU seconds.",
         "",
         kept_rows.table(rows, "pinball"),
         "",
