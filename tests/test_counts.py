@@ -198,3 +198,13 @@ def test_quantiles_are_edited_cloned_and_refuse_intervals(quantiles, tmp_path):
     assert np.array_equal(gce.load(tmp_path / "m.safetensors").predict(X), edited.predict(X))
     with pytest.raises(ValueError, match="no interval around each"):
         model.predict_interval(X)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "tweedie", "huber", Quantiles([0.1, 0.5])], ids=str)
+def test_reports_name_the_loss(loss, tmp_path):
+    model = gce.GCERegressor(loss=loss, **TINY).fit(X, COUNTS)
+    model.report(tmp_path / "r.html", X, COUNTS)
+    page = (tmp_path / "r.html").read_text()
+    names = {"poisson": "Half the Poisson deviance", "tweedie": "Half the Tweedie deviance", "huber": "Huber loss"}
+    assert names.get(str(loss), "Mean pinball loss") in page
+    assert ("Shares below the quantiles" in page) == isinstance(loss, Quantiles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,21 @@ from torch import Tensor
 
 from gce._utils.devices import as_numpy
 from gce.inspection.plotting.readings import Shares, TrainingCurves, shares, training_curves
-from gce.losses import CrossEntropy, Logistic, LogMixture, Loss, Power, PseudoHuber, Quantile, Squared
+from gce.losses import (
+    CrossEntropy,
+    Gamma,
+    Huber,
+    Logistic,
+    LogMixture,
+    Loss,
+    Poisson,
+    Power,
+    PseudoHuber,
+    Quantile,
+    Quantiles,
+    Squared,
+    Tweedie,
+)
 from gce.preprocessing import Frame, targets_as_array
 from gce.preprocessing.frames import is_frame
 from gce.preprocessing.sample_weights import check_sample_weight
@@ -71,6 +86,15 @@ class Predictions:
         """Whether the model predicts intervals."""
         return False
 
+    @property
+    def levels(self) -> Sequence[float] | None:
+        """The levels of a model of several quantiles."""
+        return None
+
+    def output_name(self, k: int) -> str:
+        """What a reader calls an output of several."""
+        return f"target {k}" if self.levels is None else f"quantile {self.levels[k]:g}"
+
     def mean(self, values: ArrayLike) -> float:
         """The weighted mean of one number per row."""
         return float(np.average(np.asarray(values, dtype=np.float64), weights=self.weight))
@@ -118,6 +142,11 @@ class Evaluation(Predictions):
     @property
     def has_intervals(self) -> bool:
         return len(self.model.result_.calibration.residuals) > 0
+
+    @property
+    def levels(self) -> Sequence[float] | None:
+        loss = self.model.loss_
+        return loss.levels if isinstance(loss, Quantiles) else None
 
     @property
     def untempered(self) -> Array | None:
@@ -192,4 +221,13 @@ def name_of(loss: Loss) -> str:
         return "absolute error" if loss.q == 1 else f"|f - y|^{loss.q:g}"
     if isinstance(loss, Quantile):
         return f"pinball loss at {loss.quantile:g}"
-    return "pseudo-Huber loss" if isinstance(loss, PseudoHuber) else type(loss).__name__
+    if isinstance(loss, Quantiles):
+        return "mean pinball loss"
+    names = {
+        PseudoHuber: "pseudo-Huber loss",
+        Huber: "Huber loss",
+        Poisson: "half the Poisson deviance",
+        Gamma: "half the gamma deviance",
+        Tweedie: "half the Tweedie deviance",
+    }
+    return names.get(type(loss), type(loss).__name__)

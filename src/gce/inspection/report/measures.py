@@ -72,6 +72,9 @@ def interval(evaluation: Predictions, error: float) -> str:
 
 
 def _of_numbers(evaluation: Evaluation) -> list[Measure]:
+    if evaluation.levels is not None:
+        # several quantiles are judged by their loss alone
+        return [_fitted_loss(evaluation)]
     y, weight = evaluation.y, {"sample_weight": evaluation.weight}
     flat = np.broadcast_to(evaluation.model.predict_from_raw(_constant(evaluation)), y.shape)
     found, outputs = [], evaluation.target.shape[1]
@@ -85,9 +88,15 @@ def _of_numbers(evaluation: Evaluation) -> list[Measure]:
         score = float(r2_score(y, evaluation.predicted, **weight))
         found.append(Measure("R²", shown(score, 3), f"1 is perfect, 0 is a constant{several}", score))
     if not isinstance(evaluation.model.loss_, Squared):
-        cost = evaluation.mean(evaluation.losses_of(evaluation.scores, evaluation.target))
-        found.append(Measure(name_of(evaluation.model.loss_).capitalize(), shown(cost), "the loss of the fit", cost))
+        found.append(_fitted_loss(evaluation))
     return found
+
+
+def _fitted_loss(evaluation: Evaluation) -> Measure:
+    """The loss of the fit on the given rows."""
+    cost = evaluation.mean(evaluation.losses_of(evaluation.scores, evaluation.target))
+    name = name_of(evaluation.model.loss_)
+    return Measure(name[0].upper() + name[1:], shown(cost), "the loss of the fit", cost)
 
 
 def _offset_name(evaluation: Evaluation) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
@@ -24,10 +26,12 @@ def section(evaluation: Predictions) -> Section | None:
     outputs = residual.shape[1]
     cards = []
     for k in range(min(outputs, _DRAWN)):
-        which = "" if outputs == 1 else f", target {k}"
+        which = "" if outputs == 1 else f", {evaluation.output_name(k)}"
         cards.append(_scatter(evaluation, predicted[:, k], residual[:, k], which))
     cards.append(_histogram(evaluation, residual[:, 0]) if outputs == 1 else _by_target(evaluation, predicted))
-    if evaluation.has_intervals:
+    if evaluation.levels is not None:
+        cards.append(_levels(evaluation, predicted, evaluation.levels))
+    elif evaluation.has_intervals:
         cards.append(_intervals(evaluation))
     lead = "Residuals on the given rows: true values minus predictions."
     return Section("residuals", "Residuals", lead, cards)
@@ -94,8 +98,16 @@ def _by_target(evaluation: Predictions, predicted: Array) -> Markup:
         pair, weight = (evaluation.target[:, k], predicted[:, k]), {"sample_weight": evaluation.weight}
         cells = [shown(float(error(*pair, **weight))) for error in (root_mean_squared_error, mean_absolute_error)]
         r2 = float(r2_score(*pair, **weight)) if evaluation.rows > 1 else float("nan")
-        rows.append([f"target {k}", *cells, shown(r2, 3)])
+        rows.append([evaluation.output_name(k), *cells, shown(r2, 3)])
     return card("Errors by target", table(["target", "RMSE", "MAE", "R²"], rows, caption="Errors by target"))
+
+
+def _levels(evaluation: Predictions, predicted: Array, levels: Sequence[float]) -> Markup:
+    below = np.average(evaluation.target <= predicted, axis=0, weights=evaluation.weight)
+    rows = [[f"{level:g}", percent(float(share))] for level, share in zip(levels, below, strict=True)]
+    note = "How many true values are at or below each predicted quantile: as many as its level says, if it is right."
+    body = table(["level", "below it here"], rows, caption="Shares below the quantiles")
+    return card("Quantiles", body, note=note)
 
 
 def _intervals(evaluation: Predictions) -> Markup:
