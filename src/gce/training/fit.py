@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from gce.bases.base import Basis
 from gce.bases.context import FitContext
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.losses import CrossEntropy
 from gce.training.calibration import Calibration, HeldOutScores, predict_held_out
 from gce.training.callbacks import Callback, CallbackList, FamilyTurn, TimeLimit
 from gce.training.data import FitData
@@ -39,6 +40,10 @@ from gce.training.rounds import EpochRecord, FamilyRecord, Round
 from gce.training.sklearn_callbacks import FitTask
 from gce.training.time_shares import TimeShares
 from gce.training.trial import loses_trial
+
+if TYPE_CHECKING:
+    from gce.bases.trees.samples import RowSamples
+    from gce.bases.trees.stored import StoredRows
 
 Array = NDArray[np.float64]
 
@@ -122,7 +127,7 @@ def run(
     families, fitted = plan.families, FittedFamilies(plan, fits, clock)
     task.begin(sum(family.max_rounds for family in families))
     with _watching(plan, fitted, data, callbacks, task) as watchers:
-        context = FitContext(world=data.world)
+        context = FitContext(world=data.world, samples=_row_samples(data))
         shares = TimeShares(families, fits, clock, context)
         shares.measure(data.problem, partial(data.target.calibrate, data.loss))
         for number, family in enumerate(families):
@@ -153,6 +158,20 @@ def run(
             if watchers.stopped:
                 break
     return fitted
+
+
+def _row_samples(data: FitData) -> RowSamples | None:
+    """All training rows, where memory has a sample of them."""
+    divided = data.divided
+    if divided is None or not data.sampled:
+        return None
+    # few fits are divided
+    from gce.bases.trees.samples import RowSamples
+
+    risk, stored = divided.risk, cast("StoredRows", divided.X)
+    classes = isinstance(data.loss, CrossEntropy)
+    drawn, unit = data.problem.train_rows, float(risk.unit[0])
+    return RowSamples.of(stored, risk.y, risk.weight[0], unit=unit, drawn=drawn, classes=classes)
 
 
 def _begin_families(plan: FitPlan, data: FitData, previous: FitResult | None) -> dict[str, FamilyFit]:

@@ -142,16 +142,8 @@ class StoredInputs:
         Tensor of shape (m,)
             Which of this process' training rows they are.
         """
-        division, counts = self.division, self.division.counts
-        shares = np.cumsum(counts) * min(self.drawn, division.rows) // division.rows
-        taken = np.diff(shares, prepend=0)
-        begin = np.cumsum(counts[division.first : division.last]) - counts[division.first : division.last]
-        rows = [
-            first + np.random.default_rng([*seed, shard]).choice(int(counts[shard]), int(taken[shard]), replace=False)
-            for first, shard in zip(begin.tolist(), range(division.first, division.last), strict=True)
-        ]
-        index = np.concatenate([np.zeros(0, np.int64), *rows])
-        return DividedInputs(self.block(index), replace(division, counts=taken), seed), torch.from_numpy(index)
+        taken, index = self.division.draw(self.drawn, seed)
+        return DividedInputs(self.block(index), replace(self.division, counts=taken), seed), torch.from_numpy(index)
 
 
 @dataclass(frozen=True, eq=False)
