@@ -166,11 +166,11 @@ class Division:
         taken : array of shape (S,)
             Rows that are drawn of each shard.
         rows : array of shape (m,)
-            Which of this process' rows they are, in the order of shards.
+            Which of this process' rows they are, ascending.
         """
         taken = np.diff(np.cumsum(self.counts) * min(count, self.rows) // self.rows, prepend=0)
         rows = [
-            own.start + np.random.default_rng([*seed, shard]).choice(own.stop - own.start, size, replace=False)
+            own.start + np.sort(np.random.default_rng([*seed, shard]).choice(own.stop - own.start, size, replace=False))
             for shard, (own, size) in enumerate(
                 zip(self.slices, taken[self.first : self.last].tolist(), strict=True), self.first
             )

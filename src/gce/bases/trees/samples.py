@@ -128,14 +128,14 @@ class RowSamples:
     def _packed(self, codes: Codes, seed: int) -> NDArray[np.uint8]:
         """The rows of a sample that this process has, as bytes: their numbers, then their codes."""
         _, index = self.stored.division.draw(self.drawn, [seed])
-        # in the order of files
-        index.sort()
         y = self.y[index].numpy()
         parts = [y.argmax(1)[:, None] if self.classes else y]
         if self.equal_weight is None:
             parts.append(self.weight[index].numpy()[:, None])
         numbers = np.concatenate(parts, 1, dtype=np.float64)
-        return np.concatenate([numbers.reshape(-1).view(np.uint8), codes[:, index].reshape(-1)])
+        return np.concatenate(
+            [numbers.reshape(-1).view(np.uint8), np.take(np.asarray(codes), index, axis=1).reshape(-1)]
+        )
 
     def _sample(self, parts: Sequence[NDArray[np.uint8]], blocks: int) -> TreeSample:
         """The sample of which processes have packed these parts."""
