@@ -17,7 +17,6 @@ from gce.bases.base import Basis
 from gce.bases.context import FitContext
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.ensemble import ConvexEnsemble
-from gce.losses import CrossEntropy
 from gce.training.calibration import Calibration, HeldOutScores, predict_held_out
 from gce.training.callbacks import Callback, CallbackList, FamilyTurn, TimeLimit
 from gce.training.data import FitData
@@ -169,8 +168,7 @@ def _row_samples(data: FitData) -> RowSamples | None:
     from gce.bases.trees.samples import RowSamples
 
     risk, stored = divided.risk, cast("StoredRows", divided.X)
-    classes = isinstance(data.loss, CrossEntropy)
-    drawn, unit = data.problem.train_rows, float(risk.unit[0])
+    drawn, unit, classes = data.problem.train_rows, float(risk.unit[0]), data.loss.link == "softmax"
     return RowSamples.of(stored, risk.y, risk.weight[0], unit=unit, drawn=drawn, classes=classes)
 
 
