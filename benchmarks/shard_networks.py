@@ -95,40 +95,44 @@ def processes(folder: Path) -> dict[str, Any]:
     files = write_rows(folder, 1_000_000, 30)
     parameters = {"basis": "neural", "max_iter": 10, "n_iter_no_change": None}
     settings = {"files": files, "threads": 1, "parameters": parameters}
-    return {str(size): measured(size, settings) for size in (1, 2)}
+    return {str(size): {**measured(size, settings), "drawn": "epoch"} for size in (1, 2)}
 
 
-def page(held: dict[str, Any]) -> str:
-    """The page of all figures."""
-    rounds = ["| | a round, s | of it sums, s | sums | MB |", "|---|---:|---:|---:|---:|"]
-    for size, own in held["processes"].items():
-        each = [own[key] / own["rounds"] for key in ("in_rounds", "in_sums", "calls", "bytes")]
-        name = f"{size} process{'es' * (size != '1')}"
-        rounds.append(f"| {name} | {each[0]:.2f} | {each[1]:.2f} | {each[2]:.0f} | {each[3] / 1e6:.1f} |")
-    times = "\n".join(rounds)
-    return f"""# Networks of rows in files
+TEXT = """# Networks of rows in files
 
-`python benchmarks/shard_networks.py`, on {held["machine"]}. Networks alone, made-up numbers (`products` and `additive`
-in shard_rows.py), 30 columns. Test RMSE; seconds are those of the processor, of one thread.
+`python benchmarks/shard_networks.py`, on MACHINE. Networks alone, made-up numbers (`products` and `additive` in
+shard_rows.py), 30 columns. Test RMSE; seconds are those of the processor, of one thread.
 
 ## What an atom is trained on
 
-{ROWS:,} rows, of which {DRAWN:,} are drawn: the same ones for all atoms, in memory; or anew for each atom, or anew for
-each epoch, as fits of Shards do, with gradient, line search and risk of all rows. Means of seeds
-{" and ".join(map(str, SEEDS))}.
+Rows are drawn anew for each atom, or for each epoch, as fits of Shards do, with gradient, line search and risk of all
+rows; or all atoms have the same ones, in memory."""
 
-{_table(held["samples"])}
 
-A million rows, of which 262,144 are drawn, as by default; {ROUNDS} rounds, seed {SEEDS[0]}.
-
-{_table(held["million"])}
-
-## Processes of one thread each
-
-A million rows, of which 262,144 are drawn for an epoch. What one process adds up is no message, and is not counted.
-
-{times}
-"""
+def page(held: dict[str, Any]) -> str:
+    """The page of all figures that there are."""
+    lines = [TEXT.replace("MACHINE", held["machine"])]
+    if "samples" in held:
+        seeds = " and ".join(map(str, SEEDS))
+        lines.append(f"\n{ROWS:,} rows, of which {DRAWN:,} are drawn. Means of seeds {seeds}.\n")
+        lines.append(_table(held["samples"]))
+    if "million" in held:
+        lines.append(
+            f"\nA million rows, of which 262,144 are drawn, as by default; {ROUNDS} rounds, seed {SEEDS[0]}.\n"
+        )
+        lines.append(_table(held["million"]))
+    if "processes" in held:
+        drawn = held["processes"]["1"].get("drawn", "atom")
+        lines.append("\n## Processes of one thread each\n")
+        lines.append(
+            f"A million rows, of which 262,144 are drawn for each {drawn}. Sums of one process are no messages.\n"
+        )
+        lines += ["| | a round, s | of it sums, s | sums | MB |", "|---|---:|---:|---:|---:|"]
+        for size, own in held["processes"].items():
+            each = [own[key] / own["rounds"] for key in ("in_rounds", "in_sums", "calls", "bytes")]
+            name = f"{size} process{'es' * (size != '1')}"
+            lines.append(f"| {name} | {each[0]:.2f} | {each[1]:.2f} | {each[2]:.0f} | {each[3] / 1e6:.1f} |")
+    return "\n".join(lines) + "\n"
 
 
 def _table(sets: dict[str, Any]) -> str:
@@ -158,8 +162,7 @@ def main() -> None:
         known = json.loads(path.read_text()) if path.exists() else {}
         known |= {name: found, "machine": f"{machine()}, which other work shared"}
         path.write_text(json.dumps(known, indent=1) + "\n")
-        if known.keys() >= PARTS.keys():
-            path.with_suffix(".md").write_text(page(known))
+        path.with_suffix(".md").write_text(page(known))
 
 
 if __name__ == "__main__":

@@ -290,11 +290,12 @@ def test_the_history_is_that_of_all_rows(tmp_path, sampled, loss):
 
 
 def test_several_processes_with_networks_are_killed(tmp_path):
+    """Networks, then a forest, each on rows that are drawn from all of them."""
     frame, y = numbers(1500)
     files = written(tmp_path / "data", frame, y)
     rows = tmp_path / "rows.parquet"
     frame[:100].to_parquet(rows)
-    parameters = {"basis": "neural", "max_iter": 12, "n_iter_no_change": None}
+    parameters = {"basis": ["neural", "forest"], "max_iter": 12, "n_iter_no_change": None}
     given = {"parameters": parameters, "files": files, "rows": rows, "most_rows": 300}
     out, processes = start(tmp_path, 1, "alone", **given)
     ended(processes)
