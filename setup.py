@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import platform
 import sys
+from copy import copy
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).parent
 SOURCES = sorted(str(path.relative_to(HERE)) for path in HERE.glob("native/*.cpp"))
@@ -27,6 +29,15 @@ LEVELS = {
 }
 MSVC = ["/std:c++17", "/O2", "/fp:precise"]
 MSVC_LEVELS = {"baseline": [], "avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
+
+
+class SeparateObjects(build_ext):
+    """Each extension has object files of its own: the same sources are compiled by other flags, at once by ``-j``."""
+
+    def build_extension(self, ext: Extension) -> None:
+        own = copy(self)
+        own.build_temp = str(Path(self.build_temp) / ext.name)
+        build_ext.build_extension(own, ext)
 
 
 def extensions() -> list[Extension]:
@@ -49,4 +60,8 @@ def extensions() -> list[Extension]:
     ]
 
 
-setup(ext_modules=extensions(), options={"bdist_wheel": {"py_limited_api": "cp311"}})
+setup(
+    ext_modules=extensions(),
+    cmdclass={"build_ext": SeparateObjects},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

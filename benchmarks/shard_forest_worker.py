@@ -29,18 +29,25 @@ class Measured(Forest):
 
 
 def main() -> None:
-    sent, gather = [], world._ProcessGroup.gather
+    kind = world._ProcessGroup
+    sent, gather = [], kind.gather
+    rows, all_to_all = [0], kind.all_to_all
 
     def counted(group: Any, own: bytes) -> list[bytes]:
         sent.append(len(own))
         return gather(group, own)
 
+    def counted_rows(group: Any, parts: Any) -> Any:
+        rows[0] += sum(len(part) for rank, part in enumerate(parts) if rank != group.rank)
+        return all_to_all(group, parts)
+
     with process_group() as processes:
         files = gce.Shards(sys.argv[1], target="y")
-        world._ProcessGroup.gather = counted  # type: ignore[method-assign]
+        kind.gather, kind.all_to_all = counted, counted_rows  # type: ignore[method-assign]
         gce.GCERegressor(basis=Measured(n_estimators=20), random_state=0, n_jobs=1).fit(files)
         # trees, then predictions
-        figures = {**Measured.seconds, "trees": sent[-2] if sent else 0, "predictions": sent[-1] if sent else 0}
+        figures = {**Measured.seconds, "rows": rows[0], "trees": sent[-2] if sent else 0}
+        figures["predictions"] = sent[-1] if sent else 0
         every = [json.loads(own) for own in processes.gather(json.dumps(figures).encode())]
         if processes.rank == 0:
             Path(sys.argv[2]).write_text(json.dumps(every))

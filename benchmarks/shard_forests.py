@@ -1,11 +1,12 @@
 """Should all trees of a forest learn from one sample of the rows, or each from a sample of its own?
 
-    python benchmarks/shard_forests.py made-up | covertype | processes
+    python benchmarks/shard_forests.py made-up | covertype | fits | processes
 
 Forests of 20 trees, as in the default, on one sample that all trees share, on samples of their own, and on all rows;
 and the default ensemble with each of them. Boosted trees learn from all rows and networks from the shared sample, as in
-a fit of Shards; families are weighed on rows held out. ``processes`` is what a process has to do of a forest. Figures
-are added to benchmarks/results/shard_forests.json, and the page shard_forests.md is made of what is there.
+a fit of Shards; families are weighed on rows held out. ``fits`` are fits of Shards, with samples of each tree and with
+one for all. ``processes`` is what a process has to do of a forest. Figures are added to
+benchmarks/results/shard_forests.json, and the page shard_forests.md is made of what is there.
 """
 
 from __future__ import annotations
@@ -17,26 +18,34 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from statistics import mean
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import torch
 from data_sets import load
 from harness import CORES, logger, processor
 from shard_group import environment
 from shard_rows import products, write_rows
+from shard_worker import frame_of
+from sklearn.metrics import log_loss
 from torch import Tensor
 
-from gce import GCEClassifier, GCERegressor
-from gce.bases import FitContext, Forest
+from gce import GCEClassifier, GCERegressor, Shards
+from gce.bases import FitContext, Forest, Neural
 from gce.bases.trees.forest import ForestAtoms
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
+from gce.estimators import _shard_choice
 from gce.losses import CrossEntropy, Loss
 from gce.losses.regression import Squared
+from gce.training import fit
 from gce.training.calibration import HeldOutScores
 from gce.training.families import default_bases
 from gce.training.family_weights import solve_weights
@@ -50,6 +59,8 @@ PARTS = (8, 32)
 WIDE = 1e5
 #: Rows to fit on, to hold out, and to test on.
 MADE_UP = (1_000_000, 100_000, 200_000)
+#: Rows of fits of made-up numbers, the share of rows that memory has in fits, and rounds of networks.
+FITTED, IN_MEMORY, ROUNDS = 400_000, 8, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +190,58 @@ def measured(rows: Rows, folder: Path) -> dict[str, Any]:
     return {"rows": len(rows.train), "columns": rows.X.shape[1], "parts": found}
 
 
+def fits(folder: Path) -> dict[str, Any]:
+    """Test losses of fits of Shards, by set, families, way and seed."""
+    found: dict[str, Any] = {}
+    for name, (files, test, y) in {"covertype": covertype_files(folder), "additive": additive_files(folder)}.items():
+        own = found[name] = {}
+        for families, seed, way in product((["forest"], ["forest", "neural"]), SEEDS, WAYS):
+            began = time.process_time()
+            model = fitted(name, files, families, seed, way)
+            if name == "covertype":
+                loss = log_loss(y, model.predict_proba(test), labels=model.classes_)
+            else:
+                loss = float(np.mean((model.predict(test) - y) ** 2))
+            own.setdefault(" and ".join(families), {}).setdefault(way, []).append(loss)
+            logger.info("%s, %s, %s: %.5f, %.0f s", name, families, way, loss, time.process_time() - began)
+    return found
+
+
+WAYS = ("one sample", "own samples")
+
+
+def fitted(name: str, files: str, families: list[str], seed: int, way: str) -> Any:
+    """A fit whose memory has one row in eight."""
+    kind = GCEClassifier if name == "covertype" else GCERegressor
+    every: dict[str, Any] = {"forest": Forest(n_estimators=TREES), "neural": Neural(max_epochs=15)}
+    model = kind(basis={own: every[own] for own in families}, max_iter=ROUNDS, random_state=seed, n_jobs=1)
+    rows = 464_809 if name == "covertype" else FITTED
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(_shard_choice, "MOST_ROWS", rows // IN_MEMORY))
+        if way == "one sample":
+            stack.enter_context(patch.object(fit, "_row_samples", lambda data: None))
+        return model.fit(Shards(files, target="y"))
+
+
+def covertype_files(folder: Path) -> tuple[str, pd.DataFrame, np.ndarray]:
+    """Files of four fifths of covertype, and the other rows with their classes."""
+    X, y = load("covertype")
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    order = np.random.RandomState(0).permutation(len(X))
+    train, test = np.split(order, [int(0.8 * len(X))])
+    frame.iloc[train].assign(y=y[train]).to_parquet(folder / "covertype.parquet", row_group_size=20_000)
+    return str(folder / "covertype.parquet"), frame.iloc[test], y[test]
+
+
+def additive_files(folder: Path) -> tuple[str, pd.DataFrame, np.ndarray]:
+    """Files of made-up numbers, and other rows with their targets."""
+    files = write_rows(folder, FITTED, 30, group=20_000, target="additive")
+    test = frame_of(write_rows(folder, 100_000, 30, seed=1, target="additive"))
+    return files, test.drop(columns="y"), test["y"].to_numpy()
+
+
 def processes(folder: Path) -> dict[str, Any]:
-    """What each of one, two and four processes of one thread does for a default forest of 262,144 rows."""
+    """What each of one, two and four processes of one thread does for a default forest of samples of 262,144 rows."""
     files, found = write_rows(folder, 600_000, 30), {}
     for size in (1, 2, 4):
         with tempfile.TemporaryDirectory() as own:
@@ -211,12 +272,23 @@ forests: with the default bound best-first trees have used it up after ten round
 PROCESSES = f"""
 ## Trees that are divided among processes
 
-A forest of {TREES} trees on a sample of 262,144 rows of 30 columns, and its predictions of these and 60,000 rows held
-out: CPU seconds of a process of one thread, the largest of all, and what all of them send together. Every process bins
-the rows, and unpacks the trees of all.
+A forest of {TREES} trees on samples of 262,144 of 540,000 rows of 30 columns, and its predictions of one sample and of
+60,000 rows held out: CPU seconds of a process of one thread, the largest of all, and what all of them send together.
+Every process unpacks the trees of all.
 
-| | processor, s | trees, MB | predictions, MB |
-|---|---:|---:|---:|"""
+| | processor, s | rows of trees, MB | trees, MB | predictions, MB |
+|---|---:|---:|---:|---:|"""
+
+
+FITS = f"""
+## Fits of Shards
+
+Every tree has a sample of its own, and before all had the one in memory, a row in {IN_MEMORY}: test loss (log-loss of
+covertype, 464,809 rows; squared error of `additive` in shard_rows.py, {FITTED:,} rows, noise 0.601) of fits of {TREES}
+trees alone, and with networks of {ROUNDS} rounds. Means of {len(SEEDS)} seeds, and in brackets the range of changes.
+
+| | | one sample | own samples |
+|---|---|---:|---:|"""
 
 
 def page(known: dict[str, Any]) -> str:
@@ -230,10 +302,18 @@ def page(known: dict[str, Any]) -> str:
             for way in ("one sample", "own samples", "all rows"):
                 cells = [_cell(ways[way], ways["one sample"], kind) for kind in ("forest", "ensemble")]
                 lines.append(f"| {part} | {way} | {' | '.join(cells)} |")
+    if "fits" in known:
+        lines.append(FITS)
+    for name, own in known.get("fits", {}).items():
+        for families, losses in own.items():
+            before, after = (losses[way] for way in WAYS)
+            changes = [100 * (new / old - 1) for new, old in zip(after, before, strict=True)]
+            cell = f"{mean(after):.5f} ({mean(changes):+.1f} %, {min(changes):+.1f} to {max(changes):+.1f})"
+            lines.append(f"| {name} | {families} | {mean(before):.5f} | {cell} |")
     if "processes" in known:
         lines.append(PROCESSES)
     for size, every in known.get("processes", {}).items():
-        sent = [sum(own[part] for own in every) / 1e6 for part in ("trees", "predictions")]
+        sent = [sum(own[part] for own in every) / 1e6 for part in ("rows", "trees", "predictions")]
         most = max(own["processor"] for own in every)
         cells = [f"{most:.1f}", *(f"{one:.0f}" for one in sent)]
         lines.append(f"| {size} process{'es' * (size != '1')} | {' | '.join(cells)} |")
@@ -246,9 +326,12 @@ def _cell(figures: list[dict[str, float]], base: list[dict[str, float]], kind: s
     return value if figures is base else f"{value} ({mean(changes):+.1f} %, {min(changes):+.1f} to {max(changes):+.1f})"
 
 
+OTHERS = {"fits": fits, "processes": processes}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*SETS, "processes"], metavar="PART")
+    parser.add_argument("parts", nargs="*", choices=[*SETS, *OTHERS], metavar="PART")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "gce-forests")
     given = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
@@ -257,9 +340,9 @@ def main() -> None:
     for name in given.parts:
         folder = given.folder / name
         folder.mkdir(parents=True, exist_ok=True)
-        found = processes(folder) if name == "processes" else measured(SETS[name](), folder)
+        found = OTHERS[name](folder) if name in OTHERS else measured(SETS[name](), folder)
         known = json.loads(path.read_text()) if path.exists() else {"sets": {}}
-        (known if name == "processes" else known["sets"])[name] = found
+        (known if name in OTHERS else known["sets"])[name] = found
         known["machine"] = f"{processor()}, {CORES} cores, which other work shared"
         path.write_text(json.dumps(known, indent=1) + "\n")
         path.with_suffix(".md").write_text(page(known))

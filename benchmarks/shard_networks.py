@@ -1,10 +1,10 @@
-"""Networks of rows in files: on rows drawn anew for each atom, on one sample, and on all rows in memory.
+"""Networks of rows in files: on rows drawn anew for each epoch, for each atom, and on one sample.
 
-    python benchmarks/shard_networks.py [--folder FOLDER]
+    python benchmarks/shard_networks.py [samples] [million] [processes] [--folder FOLDER]
 
-``samples``: fits of 250,000 rows of which 32,768 are drawn, on seeds that no default was chosen on. ``processes``: one
-and two processes of one thread on a million rows. Figures go to benchmarks/results/shard_networks.json, and the page
-shard_networks.md is made of them.
+``samples``: fits of 250,000 rows of which 32,768 are drawn, on seeds that no default was chosen on. ``million``: a
+million rows of which 262,144 are drawn, as by default. ``processes``: one and two processes of one thread on a million
+rows. Figures are added to benchmarks/results/shard_networks.json, and the page shard_networks.md is made of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ import json
 import logging
 import tempfile
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,41 +29,65 @@ from shard_page import machine
 from shard_rows import write_rows
 from shard_worker import frame_of
 
-import gce
+from gce import GCERegressor, Shards
+from gce.bases.neural.stored_inputs import StoredInputs
 from gce.estimators import _shard_choice
 from gce.training import plan
 
 RESULTS = Path(__file__).parent / "results"
-SEEDS = (10, 11, 12)
+SEEDS = (10, 11)
 ROWS, DRAWN = 250_000, 1 << 15
+#: Rounds of a million rows.
+ROUNDS = 40
+WAYS = ("one sample", "drawn for each atom", "drawn for each epoch")
 
 
 def samples(folder: Path) -> dict[str, Any]:
-    """Test RMSE and seconds of each way, by seed."""
-    files, test = write_rows(folder, ROWS, 30), frame_of(write_rows(folder, 500_000, 30, seed=1))
+    """Test RMSE and processor seconds of each way, by target and seed."""
+    return {target: compared(folder, target, ROWS, DRAWN, WAYS, SEEDS, {}) for target in ("products", "additive")}
+
+
+def million(folder: Path) -> dict[str, Any]:
+    """The same of a million rows, with as many drawn as by default."""
+    few = {"max_iter": ROUNDS, "n_iter_no_change": None}
+    return {target: compared(folder, target, 1_000_000, 1 << 18, WAYS[1:], SEEDS[:1], few)
+            for target in ("products", "additive")}  # fmt: skip
+
+
+def compared(
+    folder: Path, target: str, rows: int, drawn: int, ways: Sequence[str], seeds: Sequence[int], more: dict[str, Any]
+) -> dict[str, Any]:
+    """Figures of each way, by seed."""
+    files = write_rows(folder, rows, 30, target=target)
+    test = frame_of(write_rows(folder, 200_000, 30, seed=1, target=target))
     y = test.pop("y").to_numpy()
-    found: dict[str, Any] = {"one sample": [], "drawn for each atom": [], "all rows, in memory": []}
-    for seed in SEEDS:
-        for name, figures in found.items():
-            began = time.perf_counter()
-            model = fitted(name, files, seed)
-            seconds = time.perf_counter() - began
-            rmse = float(np.sqrt(np.mean((model.predict(test) - y) ** 2)))
-            figures.append({"seed": seed, "rmse": rmse, "seconds": seconds, "rounds": model.n_iter_})
-            logger.info("%s, seed %d: %s", name, seed, figures[-1])
+    found: dict[str, Any] = {way: [] for way in ways}
+    for seed, way in product(seeds, ways):
+        began = time.process_time()
+        model = GCERegressor(basis="neural", random_state=seed, n_jobs=1, verbose=False, **more)
+        fitted(model, way, files, drawn)
+        seconds = time.process_time() - began
+        rmse = float(np.sqrt(np.mean((model.predict(test) - y) ** 2)))
+        found[way].append({"seed": seed, "rmse": rmse, "processor": seconds, "rounds": model.n_iter_})
+        logger.info("%s, %s, seed %d: %s", target, way, seed, found[way][-1])
     return found
 
 
-def fitted(name: str, files: str, seed: int) -> gce.GCERegressor:
-    """A model that was fitted in one of the ways."""
-    model = gce.GCERegressor(basis="neural", random_state=seed, n_jobs=2, verbose=False)
-    if name == "all rows, in memory":
-        rows = frame_of(files)
-        y = rows.pop("y")
-        return model.set_params(cv=None, validation_fraction=0.1).fit(rows, y)
-    learns = plan._learns_from_inputs if name == "drawn for each atom" else lambda *given: False
-    with patch.object(_shard_choice, "MOST_ROWS", DRAWN), patch.object(plan, "_learns_from_inputs", learns):
-        return model.fit(gce.Shards(files, target="y"))
+def fitted(model: GCERegressor, way: str, files: str, drawn: int) -> None:
+    """Fit a model in one of the ways."""
+    draw = StoredInputs.draw
+
+    def once(self: StoredInputs, *given: Any) -> Any:
+        rows, part = draw(self, *given)
+        return replace(rows, again=None), part
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(_shard_choice, "MOST_ROWS", drawn))
+        if way == "one sample":
+            stack.enter_context(patch.object(plan, "_learns_from_inputs", lambda *given: False))
+        if way == "drawn for each atom":
+            stack.enter_context(patch.object(StoredInputs, "draw", once))
+        model.fit(Shards(files, target="y"))
 
 
 def processes(folder: Path) -> dict[str, Any]:
@@ -67,52 +95,74 @@ def processes(folder: Path) -> dict[str, Any]:
     files = write_rows(folder, 1_000_000, 30)
     parameters = {"basis": "neural", "max_iter": 10, "n_iter_no_change": None}
     settings = {"files": files, "threads": 1, "parameters": parameters}
-    return {str(size): measured(size, settings) for size in (1, 2)}
+    return {str(size): {**measured(size, settings), "drawn": "epoch"} for size in (1, 2)}
 
 
-def page(held: dict[str, Any]) -> str:
-    """The page of all figures."""
-    lines = ["| | RMSE | change | rounds | fit, s |", "|---|---:|---:|---:|---:|"]
-    first = np.mean([own["rmse"] for own in held["samples"]["one sample"]])
-    for name, figures in held["samples"].items():
-        rmse, rounds, seconds = (np.mean([own[key] for own in figures]) for key in ("rmse", "rounds", "seconds"))
-        lines.append(f"| {name} | {rmse:.4f} | {100 * (rmse / first - 1):+.1f} % | {rounds:.0f} | {seconds:.0f} |")
-    rounds = ["| | a round, s | of it sums, s | sums | MB |", "|---|---:|---:|---:|---:|"]
-    for size, own in held["processes"].items():
-        each = [own[key] / own["rounds"] for key in ("in_rounds", "in_sums", "calls", "bytes")]
-        name = f"{size} process{'es' * (size != '1')}"
-        rounds.append(f"| {name} | {each[0]:.2f} | {each[1]:.2f} | {each[2]:.0f} | {each[3] / 1e6:.1f} |")
-    samples, times = "\n".join(lines), "\n".join(rounds)
-    return f"""# Networks of rows in files
+TEXT = """# Networks of rows in files
 
-`python benchmarks/shard_networks.py`, on {held["machine"]}. Networks alone, made-up numbers (`products` in
-shard_rows.py), 30 columns.
+`python benchmarks/shard_networks.py`, on MACHINE. Networks alone, made-up numbers (`products` and `additive` in
+shard_rows.py), 30 columns. Test RMSE; seconds are those of the processor, of one thread.
 
 ## What an atom is trained on
 
-{ROWS:,} rows, of which an atom is trained on {DRAWN:,}: on the same ones for all atoms, in memory; or on rows drawn
-anew for each atom, with gradient, line search and risk of all rows, as fits of Shards do. Means of seeds {SEEDS[0]} to
-{SEEDS[-1]}, two threads.
+Rows are drawn anew for each atom, or for each epoch, as fits of Shards do, with gradient, line search and risk of all
+rows; or all atoms have the same ones, in memory."""
 
-{samples}
 
-## Processes of one thread each
+def page(held: dict[str, Any]) -> str:
+    """The page of all figures that there are."""
+    lines = [TEXT.replace("MACHINE", held["machine"])]
+    if "samples" in held:
+        seeds = " and ".join(map(str, SEEDS))
+        lines.append(f"\n{ROWS:,} rows, of which {DRAWN:,} are drawn. Means of seeds {seeds}.\n")
+        lines.append(_table(held["samples"]))
+    if "million" in held:
+        lines.append(
+            f"\nA million rows, of which 262,144 are drawn, as by default; {ROUNDS} rounds, seed {SEEDS[0]}.\n"
+        )
+        lines.append(_table(held["million"]))
+    if "processes" in held:
+        drawn = held["processes"]["1"].get("drawn", "atom")
+        lines.append("\n## Processes of one thread each\n")
+        lines.append(
+            f"A million rows, of which 262,144 are drawn for each {drawn}. Sums of one process are no messages.\n"
+        )
+        lines += ["| | a round, s | of it sums, s | sums | MB |", "|---|---:|---:|---:|---:|"]
+        for size, own in held["processes"].items():
+            each = [own[key] / own["rounds"] for key in ("in_rounds", "in_sums", "calls", "bytes")]
+            name = f"{size} process{'es' * (size != '1')}"
+            lines.append(f"| {name} | {each[0]:.2f} | {each[1]:.2f} | {each[2]:.0f} | {each[3] / 1e6:.1f} |")
+    return "\n".join(lines) + "\n"
 
-A million rows, of which 262,144 are drawn for an atom.
 
-{times}
-"""
+def _table(sets: dict[str, Any]) -> str:
+    lines = ["| | | RMSE | change | rounds | fit, s |", "|---|---|---:|---:|---:|---:|"]
+    for target, ways in sets.items():
+        first = np.mean([own["rmse"] for own in next(iter(ways.values()))])
+        for way, figures in ways.items():
+            rmse, rounds, seconds = (np.mean([own[key] for own in figures]) for key in ("rmse", "rounds", "processor"))
+            change = f"{100 * (rmse / first - 1):+.1f} %"
+            lines.append(f"| {target} | {way} | {rmse:.4f} | {change} | {rounds:.0f} | {seconds:.0f} |")
+    return "\n".join(lines)
+
+
+PARTS = {"samples": samples, "million": million, "processes": processes}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "gce-shards")
-    folder = parser.parse_args().folder
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    given = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logger.setLevel(logging.INFO)
-    held = {"machine": machine(), "samples": samples(folder), "processes": processes(folder)}
-    (RESULTS / "shard_networks.json").write_text(json.dumps(held, indent=1) + "\n")
-    (RESULTS / "shard_networks.md").write_text(page(held))
+    path = RESULTS / "shard_networks.json"
+    for name in given.parts or PARTS:
+        found = PARTS[name](given.folder)
+        known = json.loads(path.read_text()) if path.exists() else {}
+        known |= {name: found, "machine": f"{machine()}, which other work shared"}
+        path.write_text(json.dumps(known, indent=1) + "\n")
+        path.with_suffix(".md").write_text(page(known))
 
 
 if __name__ == "__main__":

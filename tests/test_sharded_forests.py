@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ from gce.bases import FitContext, Forest
 from gce.bases.trees.grower_divided import DividedTrees, read_trees, write_trees
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
 from gce.distributed import World
-from sharded_forest import CASES, fit_forest
+from sharded_forest import CASES, SAMPLED, fit_forest
 
 PROGRAM = Path(__file__).parent / "sharded_forest.py"
 
@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(folder):
-    return {name: fit_forest(folder, name) for name in CASES}
+    return {(name, sampled): fit_forest(folder, name, sampled) for name, sampled in product(CASES, SAMPLED)}
 
 
 @pytest.fixture(scope="module", params=[2, 3])
@@ -70,25 +70,27 @@ def said(folder, request):
 
 def test_any_number_of_processes_grows_the_forest_of_one(folder, alone, said):
     size = len(said)
-    for name, (trees, known) in alone.items():
-        files = [folder / f"{name}-of-{size}-{rank}" for rank in range(size)]
+    for (name, sampled), (trees, known) in alone.items():
+        files = [folder / f"{name}-{sampled}-of-{size}-{rank}" for rank in range(size)]
         for path in files:
             assert Path(f"{path}.npz").exists(), said
             found = load_file(f"{path}.safetensors")
             assert found.keys() == trees.keys()
             for part, tensor in trees.items():
-                assert torch.equal(found[part], tensor), (name, part)
+                assert torch.equal(found[part], tensor), (name, sampled, part)
         every = [dict(np.load(f"{path}.npz")) for path in files]
         for key in ("validation", "risk", "step_size"):
-            assert [own[key] for own in every] == [known[key]] * size, (name, key)
+            assert [own[key] for own in every] == [known[key]] * size, (name, sampled, key)
         # each tree once, by processes that have about as many, also where there are fewer trees than processes
         seeds = [own["seeds"].tolist() for own in every]
-        assert list(chain(*seeds)) == known["seeds"].tolist()
+        assert sorted(chain(*seeds)) == sorted(known["seeds"].tolist())
         assert len(set(chain(*seeds))) == CASES[name][1]
         assert max(map(len, seeds)) - min(map(len, seeds)) <= 1
         # each row goes through the new trees in one process; later those held out do so in all
-        held_out = known["rows"] - known["samples"]
-        assert sum(own["rows"] for own in every) == known["samples"] + size * held_out
+        held_out = known["rows"] - known["in_memory"]
+        assert 0 < held_out < known["in_memory"]
+        assert (known["in_memory"] < known["samples"]) == (sampled == "some")
+        assert sum(own["rows"] for own in every) == known["in_memory"] + size * held_out
 
 
 def test_a_process_that_cannot_grow_its_trees_ends_the_others(said):

@@ -1,5 +1,6 @@
 """Networks of rows in files: steps of several processes, the same to the bit however rows are divided."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 import gce
+from gce._utils.parallel import workers
 from gce.bases.neural import compiled, divided, kernels
 from gce.bases.neural.descent import Schedule
 from gce.bases.neural.network import TwoLayer, drawn
@@ -179,19 +181,62 @@ def test_whole_batches_are_those_of_rows_in_memory():
         np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=0, atol=1e-8)
 
 
-def test_rows_are_drawn_of_every_shard_and_anew_in_every_round():
+def drawn_rows(division, columns, gradient, seed, epochs=3):
+    """The rows of the first epochs, by the numbers that they hold, and their unit gradients."""
+    stored = StoredInputs(columns, division, drawn=500)
+    objective = Linear(gradient, torch.ones(2, dtype=torch.float64))
+    data, part = stored.draw(objective, seed)
+    every = [(data.own, part.unit_gradient[0]), *(data.again(epoch) for epoch in range(1, epochs))]
+    return data, [(own[:, 0].long().numpy(), unit) for own, unit in every]
+
+
+def test_rows_are_drawn_of_every_shard_and_anew_in_every_epoch():
     columns = np.arange(COUNTS.sum() + 5, dtype=np.float32)[:, None]
-    stored = StoredInputs(columns, whole(), drawn=500)
-    data, rows = stored.draw((0, 1))
-    assert len(data) == 500 == len(set(rows.tolist()))
-    assert torch.equal(data.own[:, 0], rows.float())
-    shares = np.bincount(np.repeat(np.arange(len(COUNTS)), COUNTS)[rows.numpy()], minlength=len(COUNTS))
-    np.testing.assert_array_equal(shares, data.division.counts)
-    assert (np.abs(shares - 500 * COUNTS / COUNTS.sum()) < 1).all()
-    assert not np.array_equal(np.sort(rows), np.sort(stored.draw((0, 2))[1]))
-    second = StoredInputs(columns[700:], Division(COUNTS, 1, 6, World()), drawn=500)
-    own = second.draw((0, 1))[1]
-    np.testing.assert_array_equal(own + 700, rows[shares[0] :])
+    gradient = torch.from_numpy(np.random.default_rng(0).normal(size=(1, COUNTS.sum(), 2)))
+    data, every = drawn_rows(whole(), columns, gradient, (0, 1))
+    assert len(data) == 500
+    for rows, unit in every:
+        assert len(set(rows.tolist())) == 500
+        assert rows.max() < COUNTS.sum()
+        shares = np.bincount(np.repeat(np.arange(len(COUNTS)), COUNTS)[rows], minlength=len(COUNTS))
+        np.testing.assert_array_equal(shares, data.division.counts)
+        assert (np.abs(shares - 500 * COUNTS / COUNTS.sum()) < 1).all()
+        # the gradients of these rows, scaled to a sum of 1
+        expected = gradient[0, rows].T
+        np.testing.assert_allclose(unit.numpy(), expected / expected.abs().sum(), rtol=1e-12)
+    assert len({tuple(sorted(rows)) for rows, _ in every}) == 3
+    other = drawn_rows(whole(), columns, gradient, (0, 2))[1]
+    assert not any(np.array_equal(one[0], two[0]) for one, two in zip(every, other, strict=True))
+    # a process that has not the first shard
+    second = drawn_rows(Division(COUNTS, 1, 6, World()), columns[700:], gradient[:, 700:], (0, 1))[1]
+    for (rows, _), (own, _) in zip(every, second, strict=True):
+        np.testing.assert_array_equal(own, rows[rows >= 700])
+
+
+def test_an_epoch_is_trained_on_its_own_rows():
+    """By hand: networks of one epoch after another, each on the rows that are drawn for it."""
+    architecture, start, X, gradient = network(torch.float32)
+    stored = StoredInputs(X.numpy(), whole(), drawn=600)
+    bound, schedule = torch.ones(2, dtype=torch.float64), Schedule(1e-2, 1e-5, 10, 10, 4)
+    data, part = stored.draw(Linear(gradient, bound), (5, 1))
+    found, _ = divided.descend(architecture, start, part.cast(torch.float32), data, schedule, 5000, None)
+    net = divided.DividedNet(
+        architecture, [p[0] for p in start], part.cast(torch.float32).unit_gradient[0].numpy(), data.own.numpy(),
+        schedule,
+    )  # fmt: skip
+    with workers(1) as run:
+        for epoch in range(4):
+            if epoch:
+                rows = whole().draw(600, (5, 1, epoch, 1 << 20))[1]
+                objective = Linear(gradient, bound).of_rows(torch.from_numpy(rows), data.division)
+                net._X, net._gradients = X[rows].numpy(), objective.unit_gradient[0].T.float().contiguous().numpy()
+            net.train(divided.draw_batches(data.division, 5000, (5, 1, epoch)), data.division, run)
+    expected = compiled.unpacked([net], start)
+    assert all(map(torch.equal, found, expected))
+    same, _ = divided.descend(
+        architecture, start, part.cast(torch.float32), replace(data, again=None), schedule, 5000, None
+    )
+    assert not all(map(torch.equal, found, same))
 
 
 def test_large_outputs_are_in_files():
@@ -245,11 +290,12 @@ def test_the_history_is_that_of_all_rows(tmp_path, sampled, loss):
 
 
 def test_several_processes_with_networks_are_killed(tmp_path):
+    """Networks, then a forest, each on rows that are drawn from all of them."""
     frame, y = numbers(1500)
     files = written(tmp_path / "data", frame, y)
     rows = tmp_path / "rows.parquet"
     frame[:100].to_parquet(rows)
-    parameters = {"basis": "neural", "max_iter": 12, "n_iter_no_change": None}
+    parameters = {"basis": ["neural", "forest"], "max_iter": 12, "n_iter_no_change": None}
     given = {"parameters": parameters, "files": files, "rows": rows, "most_rows": 300}
     out, processes = start(tmp_path, 1, "alone", **given)
     ended(processes)

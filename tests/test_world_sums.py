@@ -1,4 +1,4 @@
-"""Sums over processes: right for any number of them, in few messages one after another."""
+"""What processes tell each other: right for any number of them, in few messages one after another."""
 
 from concurrent.futures import ThreadPoolExecutor
 from queue import Queue
@@ -11,7 +11,7 @@ from gce.distributed import world as module
 
 
 class Post:
-    """What processes that are threads send each other, with the part of ``torch.distributed`` that a sum needs."""
+    """What processes that are threads send each other, with the part of ``torch.distributed`` that they need."""
 
     ReduceOp = SimpleNamespace(SUM="sum", MAX="max")
 
@@ -31,6 +31,12 @@ class Post:
 
     def recv(self, tensor, source):
         self.irecv(tensor, source).wait()
+
+    def broadcast(self, tensor, source):
+        for to in {to for _, to in self.boxes if to != source} if self.rank == source else ():
+            self.isend(tensor, to)
+        if self.rank != source:
+            self.recv(tensor, source)
 
     def all_reduce(self, tensor, how):
         self.rings += 1
@@ -70,3 +76,18 @@ def test_many_numbers_go_around_the_ring(monkeypatch):
         with ThreadPoolExecutor(size) as pool:
             list(pool.map(lambda world: world.add_up(np.ones(8, np.int64)), worlds))
         assert [world._dist.rings for world in worlds] == [rings] * size
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_every_process_has_something_for_every_other(size):
+    """Also nothing for some of them, and for all of them."""
+    rng = np.random.default_rng(size)
+    lengths = rng.integers(0, 4, (size, size)) * rng.integers(0, 2, (size, 1))
+    given = [[rng.integers(0, 256, length).astype(np.uint8) for length in row] for row in lengths]
+    worlds = processes(size) if size > 1 else [module.World()]
+    with ThreadPoolExecutor(size) as pool:
+        found = list(pool.map(lambda world, parts: world.all_to_all(list(parts)), worlds, given))
+    for to, parts in enumerate(found):
+        for source, part in enumerate(parts):
+            np.testing.assert_array_equal(part, given[source][to])
+    assert size == 1 or all(queue.empty() for queue in worlds[0]._dist.boxes.values())

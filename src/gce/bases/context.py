@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gce.distributed.world import World
+
+if TYPE_CHECKING:
+    from gce.bases.trees.samples import RowSamples
 
 Value = TypeVar("Value")
 
@@ -20,11 +23,14 @@ class FitContext:
         When oracle calls must be done, on the clock of ``time.monotonic``.
     world : World, optional
         Processes that make the same oracle calls on the same rows, and may divide the work. Default: this one alone.
+    samples : RowSamples, optional
+        All training rows, where those of oracle calls are a sample of them.
 
     Attributes
     ----------
     deadline : float
     world : World
+    samples : RowSamples or None
     cut_short : bool
         An oracle call returned less than it would have without the deadline.
 
@@ -37,9 +43,12 @@ class FitContext:
     6
     """
 
-    def __init__(self, deadline: float = math.inf, world: World | None = None) -> None:
+    def __init__(
+        self, deadline: float = math.inf, world: World | None = None, samples: RowSamples | None = None
+    ) -> None:
         self.deadline = deadline
         self.world = World() if world is None else world
+        self.samples = samples
         self.cut_short = False
         # the owners are kept beside each value: the identity of a freed object could be given to another
         self._cache: dict[tuple[tuple[int, ...], Hashable], tuple[tuple[object, ...], object]] = {}

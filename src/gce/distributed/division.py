@@ -151,6 +151,32 @@ class Division:
                 whole[:, rows] = compute(rows)
             return whole
 
+    def draw(self, count: int, seed: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Draw rows without replacement, as many of each shard as its share of all rows.
+
+        Parameters
+        ----------
+        count : int
+            Rows of all processes; all of them where there are fewer.
+        seed : sequence of int
+            The same in all processes.
+
+        Returns
+        -------
+        taken : array of shape (S,)
+            Rows that are drawn of each shard.
+        rows : array of shape (m,)
+            Which of this process' rows they are, ascending.
+        """
+        taken = np.diff(np.cumsum(self.counts) * min(count, self.rows) // self.rows, prepend=0)
+        rows = [
+            own.start + np.sort(np.random.default_rng([*seed, shard]).choice(own.stop - own.start, size, replace=False))
+            for shard, (own, size) in enumerate(
+                zip(self.slices, taken[self.first : self.last].tolist(), strict=True), self.first
+            )
+        ]
+        return taken, np.concatenate([np.zeros(0, np.int64), *rows])
+
     def join(self, parts: NDArray[np.float64]) -> None:
         """Fill in the numbers of shards that other processes have, in place.
 

@@ -61,13 +61,15 @@ class World:
     rank = 0
     size = 1
 
-    def share(self, count: int) -> slice:
-        """Which of a number of things this process does, where each process does some of them.
+    def share(self, count: int, rank: int | None = None) -> slice:
+        """Which of a number of things a process does, where each process does some of them.
 
         Parameters
         ----------
         count : int
             How many things there are, all of about the same cost.
+        rank : int, optional
+            The number of the process. Default: this one.
 
         Returns
         -------
@@ -75,7 +77,8 @@ class World:
             Those of all processes follow each other in the order of their numbers; some are empty where there are
             fewer things than processes.
         """
-        return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
+        rank = self.rank if rank is None else rank
+        return slice(count * rank // self.size, count * (rank + 1) // self.size)
 
     def add_up(self, numbers: NDArray[np.int64]) -> None:
         """Replace numbers by their sums over all processes.
@@ -123,6 +126,21 @@ class World:
             This process's is ``own``.
         """
         return [own]
+
+    def all_to_all(self, parts: list[NDArray[np.uint8]]) -> list[NDArray[np.uint8]]:
+        """What every process has for this one, in the order of their numbers.
+
+        Parameters
+        ----------
+        parts : list of arrays of shape (n,)
+            What this process has for each.
+
+        Returns
+        -------
+        list of arrays of shape (m,)
+            What it has for itself is not copied.
+        """
+        return parts
 
     def wait(self) -> None:
         """Wait until all processes are here."""
@@ -189,13 +207,15 @@ class _ProcessGroup(World):
             self._answered(partial(self._dist.recv, other, beyond))
             how(numbers, other.numpy(), out=numbers)
         for distance in (1 << i for i in range(corners.bit_length() - 1)):
-            self._answered(partial(self._exchange, own, other, self.rank ^ distance))
+            partner = self.rank ^ distance
+            self._answered(partial(self._exchange, own, partner, other, partner))
             how(numbers, other.numpy(), out=numbers)
         if beyond < self.size:
             self._answered(partial(self._dist.send, own, beyond))
 
-    def _exchange(self, own: torch.Tensor, other: torch.Tensor, rank: int) -> None:
-        waiting = [self._dist.isend(own, rank), self._dist.irecv(other, rank)]
+    def _exchange(self, own: torch.Tensor, to: int, other: torch.Tensor, source: int) -> None:
+        waiting = [self._dist.isend(own, to)] if len(own) else []
+        waiting += [self._dist.irecv(other, source)] if len(other) else []
         _let_others_run()
         for each in waiting:
             if each is not None:
@@ -211,6 +231,19 @@ class _ProcessGroup(World):
         for rank, part in enumerate(every):
             if len(part):
                 self._answered(partial(self._dist.broadcast, torch.from_numpy(part), rank))
+        return every
+
+    def all_to_all(self, parts: list[NDArray[np.uint8]]) -> list[NDArray[np.uint8]]:
+        sizes = np.zeros((self.size, self.size), np.int64)
+        sizes[self.rank] = [len(part) for part in parts]
+        self.add_up(sizes.reshape(-1))
+        every = [np.empty(size, np.uint8) for size in sizes[:, self.rank].tolist()]
+        every[self.rank] = parts[self.rank]
+        for distance in range(1, self.size):
+            # everybody sends to one and receives from another: nobody waits for a third
+            to, source = (self.rank + distance) % self.size, (self.rank - distance) % self.size
+            own, other = torch.from_numpy(parts[to]), torch.from_numpy(every[source])
+            self._answered(partial(self._exchange, own, to, other, source))
         return every
 
     def wait(self) -> None:

@@ -1,7 +1,8 @@
 """Second pass over shards: codes, targets and weights of all training rows in files, and the data of the fit.
 
 Categories and statistics of the target are learned from all rows, the rest of the encoding from the chosen rows, which
-are all rows where there are few. Boosted trees and networks learn from all rows, all other models from the sample.
+are all rows where there are few. Boosted trees and networks learn from all rows, trees of forests from samples of all
+rows, all other models from the sample.
 Held-out rows are known to every process, so that what is decided on them is decided alike.
 """
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gce._utils.workspace import Workspace
 from gce.bases import Basis, Neural
 from gce.bases.neural.stored_inputs import StoredInputs
-from gce.bases.trees.binned import BinnedRows
+from gce.bases.trees.binned import BinnedBasis, BinnedRows
 from gce.bases.trees.binning import FIRST_CODE_BIN, Bins
 from gce.bases.trees.coding import code_rows
 from gce.bases.trees.stored import StoredRows
@@ -77,7 +77,8 @@ class CodeFiles:
         few, own = given.train_rows, self.division.own_rows
         rows = own + len(given.y) - few
         trees = [basis for basis in bases if isinstance(basis, Tree)]
-        bins = {most: self._bins(most) for most in sorted({basis.max_bins for basis in trees})}
+        binned = {basis.max_bins for basis in bases if isinstance(basis, BinnedBasis)}
+        bins = {most: self._bins(most) for most in sorted(binned)}
         codes = {most: self._codes(most, found, rows) for most, found in bins.items()}
         inputs = self._inputs(rows) if any(isinstance(basis, Neural) for basis in bases) else None
         names = np.zeros(rows, np.uint64) if any(basis.subsample < 1 for basis in trees) else None

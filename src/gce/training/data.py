@@ -65,6 +65,11 @@ class FitData:
     world: World = field(default_factory=World)
 
     @property
+    def sampled(self) -> bool:
+        """Whether memory has a sample of the training rows, of which the others are in files."""
+        return self.n_samples > len(self.problem.y)
+
+    @property
     def metric(self) -> Metric | None:
         """What early stopping monitors; None where no row is held out."""
         if self.scorer is None and self.problem.held_out.any():

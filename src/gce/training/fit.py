@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ from gce.training.rounds import EpochRecord, FamilyRecord, Round
 from gce.training.sklearn_callbacks import FitTask
 from gce.training.time_shares import TimeShares
 from gce.training.trial import loses_trial
+
+if TYPE_CHECKING:
+    from gce.bases.trees.samples import RowSamples
+    from gce.bases.trees.stored import StoredRows
 
 Array = NDArray[np.float64]
 
@@ -122,7 +126,7 @@ def run(
     families, fitted = plan.families, FittedFamilies(plan, fits, clock)
     task.begin(sum(family.max_rounds for family in families))
     with _watching(plan, fitted, data, callbacks, task) as watchers:
-        context = FitContext(world=data.world)
+        context = FitContext(world=data.world, samples=_row_samples(data))
         shares = TimeShares(families, fits, clock, context)
         shares.measure(data.problem, partial(data.target.calibrate, data.loss))
         for number, family in enumerate(families):
@@ -153,6 +157,19 @@ def run(
             if watchers.stopped:
                 break
     return fitted
+
+
+def _row_samples(data: FitData) -> RowSamples | None:
+    """All training rows, where memory has a sample of them."""
+    divided = data.divided
+    if divided is None or not data.sampled:
+        return None
+    # few fits are divided
+    from gce.bases.trees.samples import RowSamples
+
+    risk, stored = divided.risk, cast("StoredRows", divided.X)
+    drawn, unit, classes = data.problem.train_rows, float(risk.unit[0]), data.loss.link == "softmax"
+    return RowSamples.of(stored, risk.y, risk.weight[0], unit=unit, drawn=drawn, classes=classes)
 
 
 def _begin_families(plan: FitPlan, data: FitData, previous: FitResult | None) -> dict[str, FamilyFit]:

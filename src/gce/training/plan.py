@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from gce._utils.params import look_up
-from gce.bases import Basis, Neural
+from gce.bases import Basis, Forest, Neural
 from gce.bases.context import FitDefaults
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.frank_wolfe.algorithms import ALGORITHMS, Boosting
@@ -113,6 +113,8 @@ def plan_fit(model: Any, data: FitData) -> FitPlan:
 def bases_on_all_rows(model: Any, data: FitData) -> list[Basis]:
     """The bases of rows in files that learn from all of them, by codes or inputs; the others learn from a sample.
 
+    Trees of forests learn from samples of their own, of which the codes are in the same files.
+
     Parameters
     ----------
     model : estimator
@@ -128,6 +130,7 @@ def bases_on_all_rows(model: Any, data: FitData) -> list[Basis]:
         for basis in _choose_bases(model, data).values()
         if _learns_from_codes(basis, algorithm := _algorithm(model.algorithm, basis.fit_defaults), data)
         or _learns_from_inputs(basis, algorithm, data)
+        or (data.sampled and isinstance(basis, Forest))
     ]
 
 
@@ -138,8 +141,7 @@ def _learns_from_codes(basis: Basis, algorithm: Algorithm, data: FitData) -> boo
 def _learns_from_inputs(basis: Basis, algorithm: Algorithm, data: FitData) -> bool:
     """Whether a family of networks is trained on inputs in files: on all rows, where memory has a sample of them."""
     linear = type(algorithm).objective is Algorithm.objective
-    sampled = data.n_samples > len(data.problem.y)
-    return sampled and linear and isinstance(basis, Neural) and basis.learns_from_stored_inputs
+    return data.sampled and linear and isinstance(basis, Neural) and basis.learns_from_stored_inputs
 
 
 def _choose_bases(model: Any, data: FitData) -> dict[str, Basis]:

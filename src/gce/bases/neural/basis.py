@@ -109,9 +109,8 @@ class TrainedBasis(Basis):
             return self._minimize_by_member(objective, X, rng, context, last)
         if isinstance(X, StoredInputs):
             assert isinstance(objective, Linear)
-            drawn, rows = X.draw(rng.row_seed)
-            part = objective.of_rows(rows, drawn.division)
-            return self._minimize(part, drawn, X.division.rows, self._inputs, rng, context, last)
+            rows, part = X.draw(objective, rng.row_seed)
+            return self._minimize(part, rows, X.division.rows, self._inputs, rng, context, last)
         return self._minimize(objective, X[: objective.rows], objective.rows, self._inputs, rng, context, last)
 
     def _minimize_by_member(

@@ -110,7 +110,8 @@ def descend(
 ) -> tuple[Parameters, list[float]]:
     """Train networks on a linear objective, each kept at its best epoch: :func:`gce.bases.neural.descent.descend`.
 
-    The order of rows comes from the seed of ``X``, not from ``rng``, which cannot be asked for one shard alone.
+    Rows and their order come from the seed of ``X``, not from ``rng``, which cannot be asked for one shard alone. Every
+    epoch has other rows: its value, by which the best epoch is chosen, is that of rows which it had not seen before.
     """
     nets, size = len(start[0]), sum(p[0].numel() for p in start)
     gradients = objective.unit_gradient.reshape(nets, start[2].shape[1], -1).numpy()
@@ -119,6 +120,11 @@ def descend(
     pace = StepTimer(schedule.end)
     with workers(min(parallel.threads(), 1 + min(batch_size, len(X)) * size // WORTH_A_THREAD)) as run:
         for epoch in range(schedule.max_epochs):
+            if epoch and X.again is not None:
+                # there is one member, and all networks are its tries
+                rows, unit_gradients = (part.numpy() for part in X.again(epoch))
+                for net in team:
+                    net.see(rows, unit_gradients)
             batches = draw_batches(X.division, batch_size, (*X.seed, epoch))
             for net in team:
                 net.train(batches, X.division, run)
@@ -132,6 +138,11 @@ def descend(
 
 class DividedNet(NetState):
     """One network in training, the same in every process."""
+
+    def see(self, X: Array, gradients: Array) -> None:
+        """Go on with other rows ``(m, d)`` and their gradients ``(k, m)``."""
+        dtype = self._vectors.dtype
+        self._X, self._gradients = np.ascontiguousarray(X, dtype), np.ascontiguousarray(gradients.T, dtype)
 
     def train(self, batches: Batches, division: Division, run: Run) -> None:
         """One epoch more, unless it is done."""

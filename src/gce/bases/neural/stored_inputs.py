@@ -1,7 +1,8 @@
-"""Inputs of networks in files, divided among processes, and the rows of them that an atom is trained on."""
+"""Inputs of networks in files, divided among processes, and the rows of them that each epoch of an atom has."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +15,7 @@ from gce.bases.base import Atoms
 from gce.preprocessing.mixed import MixedRows
 
 if TYPE_CHECKING:
+    from gce.bases.objectives import Linear
     from gce.bases.trees.stored import Allocate
     from gce.distributed.division import Division
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 1 << 15
 #: Numbers from which on an array is in a file.
 _LARGE = 1 << 20
+#: What seeds of rows have and those of their order have not: more than there are shards.
+_DRAWS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +41,7 @@ class StoredInputs:
     division : Division
         The shards of the training rows.
     drawn : int
-        Training rows of all processes that an atom is trained on, at most.
+        Training rows of all processes in an epoch of an atom, at most.
     table : MixedRows of shape (0, width), optional
         Makes inputs of columns, where the table has categories or missing values.
     allocate : callable, optional
@@ -111,7 +115,9 @@ class StoredInputs:
         -------
         Tensor of shape (n, width)
         """
-        columns = torch.from_numpy(np.require(self.columns[rows], requirements=["O"]))
+        # take: four times as fast as indexing by an array
+        some = self.columns[rows] if isinstance(rows, slice) else np.take(np.asarray(self.columns), rows, axis=0)
+        columns = torch.from_numpy(np.require(some, requirements=["O"]))
         return (columns if self.table is None else replace(self.table, columns=columns).inputs).to(self.dtype)
 
     def outputs(self, atoms: Atoms) -> Tensor:
@@ -128,35 +134,41 @@ class StoredInputs:
         firsts = range(0, max(len(self), 1), _BLOCK_ROWS)
         return torch.cat([atoms(self.block(slice(first, first + _BLOCK_ROWS))) for first in firsts], 1)
 
-    def draw(self, seed: tuple[int, ...]) -> tuple[DividedInputs, Tensor]:
-        """Rows for one atom, as many of each shard as its share of all rows.
+    def draw(self, objective: Linear, seed: tuple[int, ...]) -> tuple[DividedInputs, Linear]:
+        """Rows for the first epoch of one atom, as many of each shard as its share of all rows.
 
         Parameters
         ----------
+        objective : Linear
+            Of all training rows of this process, and one member.
         seed : tuple of int
             Of the round.
 
         Returns
         -------
         DividedInputs
-        Tensor of shape (m,)
-            Which of this process' training rows they are.
+            Has other rows for the next epochs.
+        Linear
+            The objective of the rows.
         """
-        division, counts = self.division, self.division.counts
-        shares = np.cumsum(counts) * min(self.drawn, division.rows) // division.rows
-        taken = np.diff(shares, prepend=0)
-        begin = np.cumsum(counts[division.first : division.last]) - counts[division.first : division.last]
-        rows = [
-            first + np.random.default_rng([*seed, shard]).choice(int(counts[shard]), int(taken[shard]), replace=False)
-            for first, shard in zip(begin.tolist(), range(division.first, division.last), strict=True)
-        ]
-        index = np.concatenate([np.zeros(0, np.int64), *rows])
-        return DividedInputs(self.block(index), replace(division, counts=taken), seed), torch.from_numpy(index)
+
+        def draw(epoch: int) -> tuple[Tensor, Division, Linear]:
+            taken, rows = self.division.draw(self.drawn, (*seed, epoch, _DRAWS))
+            division = replace(self.division, counts=taken)
+            return self.block(rows), division, objective.of_rows(torch.from_numpy(rows), division)
+
+        own, division, part = draw(0)
+
+        def again(epoch: int) -> tuple[Tensor, Tensor]:
+            own, _, part = draw(epoch)
+            return own, part.unit_gradient[0]
+
+        return DividedInputs(own, division, seed, again), part
 
 
 @dataclass(frozen=True, eq=False)
 class DividedInputs:
-    """The rows that one atom is trained on, of which every process has some.
+    """The rows that one atom is first trained on, of which every process has some.
 
     Parameters
     ----------
@@ -166,11 +178,15 @@ class DividedInputs:
         The shards of all of them.
     seed : tuple of int
         Of their order in each epoch.
+    again : callable, optional
+        From the number of a later epoch to the rows ``(m, d)`` that this process has for it, as many of each shard, and
+        their unit gradients ``(k, m)``. Default: all epochs have the same rows.
     """
 
     own: Tensor
     division: Division
     seed: tuple[int, ...]
+    again: Callable[[int], tuple[Tensor, Tensor]] | None = None
 
     device: ClassVar[torch.device] = torch.device("cpu")
 

@@ -33,6 +33,9 @@ from gce.preprocessing.sparse import Inputs
 if TYPE_CHECKING:
     from gce.bases.trees.grower_divided import DividedTrees
     from gce.bases.trees.grower_forest import DeviceForest
+    from gce.bases.trees.grower_sampled import SampledTrees
+    from gce.bases.trees.samples import RowSamples
+    from gce.losses.risk import Risk
 
 Link = Literal["identity", "logit", "log", "log_mean"]
 
@@ -100,19 +103,11 @@ class Forest(BinnedBasis):
             raise ValueError("a Forest learns from targets: use algorithm='nonlinear', or 'auto'")
         if isinstance(X, MixedRows) and X.owner is not None:
             return minimize_by_member(self.minimize, objective, X, rng=rng, context=context)
-        risk, binned = objective.risk, self.binned(X, context)
-        link, device = _link(risk.loss), objective.bound.device
+        risk, device = objective.risk, objective.bound.device
+        link = _link(risk.loss)
         centre = _centre(risk.y, risk.offset) if link == "identity" else torch.zeros_like(risk.offset)
-        y = (risk.y - centre).cpu().numpy()
-        members, seeds = [], []
-        for m, generator in enumerate(rng.members):
-            weight, unit = risk.weight[m].cpu().numpy(), float(risk.unit[m])
-            rows = np.flatnonzero(weight).astype(np.uint32)
-            seeds.append(torch.randint(2**62, (self.n_estimators,), generator=generator).tolist())
-            members.append((rows, WeightedTargets.of(weight[rows] / unit, y[rows])))
-        tries = self._tries(len(binned.bins.widths), link)
-        trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf))
-        grower = _grower(trees, device, context.world)
+        seeds = [torch.randint(2**62, (self.n_estimators,), generator=own).tolist() for own in rng.members]
+        grower, precision = self._grower(risk, X, centre, context)
         offset, reach = (risk.offset - centre).cpu(), objective.bound.cpu()
         if link in ("logit", "log"):
             # the farthest a score can be from the offset
@@ -120,14 +115,44 @@ class Forest(BinnedBasis):
             reach = torch.minimum(farthest, reach)
 
         def grow(first: int, last: int) -> TreeArrays:
-            return grower.grown([own[first:last] for own in seeds], _precision(y))
+            return grower.grown([own[first:last] for own in seeds], precision)
 
         def to_atoms(grown: TreeArrays) -> ForestAtoms:
-            return ForestAtoms(grown, offset, reach, len(grown) // len(members), link).to(device)
+            return ForestAtoms(grown, offset, reach, len(grown) // len(seeds), link).to(device)
 
         grown = self._grow_until(grow, lambda some: _seconds(to_atoms(some), X), context)
         atoms = to_atoms(grown)
         return Proposal(atoms, None if context.world.size == 1 else atoms.outputs_together(X, context.world))
+
+    def prepare(self, X: Inputs, context: FitContext) -> None:
+        # trees of samples of their own are grown from codes in files
+        if context.samples is None:
+            super().prepare(X, context)
+
+    def _grower(
+        self, risk: Risk, X: Inputs, centre: Tensor, context: FitContext
+    ) -> tuple[RandomTrees | DividedTrees | DeviceForest | SampledTrees, torch.dtype]:
+        """What grows trees from all rows of each member, or from samples of their own, and the precision of leaves."""
+        if context.samples is not None:
+            return self._grower_of_samples(context.samples, centre.numpy(), _link(risk.loss))
+        y, members, binned = (risk.y - centre).cpu().numpy(), [], self.binned(X, context)
+        for own, unit in zip(risk.weight.cpu().numpy(), risk.unit.tolist(), strict=True):
+            rows = np.flatnonzero(own).astype(np.uint32)
+            members.append((rows, WeightedTargets.of(own[rows] / unit, y[rows])))
+        tries = self._tries(len(binned.bins.widths), _link(risk.loss))
+        trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf))
+        return _where(trees, centre.device, context.world), _precision(np.abs(y).max(0))
+
+    def _grower_of_samples(
+        self, samples: RowSamples, centre: NDArray[np.float64], link: Link
+    ) -> tuple[SampledTrees, torch.dtype]:
+        """The same for samples of all rows in files."""
+        # most fits have all rows in memory
+        from gce.bases.trees.grower_sampled import SampledTrees
+
+        tries = self._tries(len(samples.stored.codes(self.max_bins)[0].widths), link)
+        trees = SampledTrees(samples, self.max_bins, centre, tries, float(self.min_samples_leaf))
+        return trees, _precision(samples.largest(centre))
 
     def _grow_until(
         self, grow: Callable[[int, int], TreeArrays], predicting: Callable[[TreeArrays], float], context: FitContext
@@ -168,8 +193,8 @@ def _seconds(atoms: ForestAtoms, X: Inputs) -> float:
     return (time.monotonic() - began) * len(X) / len(few)
 
 
-def _grower(trees: RandomTrees, device: torch.device, world: World) -> RandomTrees | DividedTrees | DeviceForest:
-    """What grows trees: all processes together, or on the device of the fit where it can."""
+def _where(trees: RandomTrees, device: torch.device, world: World) -> RandomTrees | DividedTrees | DeviceForest:
+    """What grows trees: all processes together, or the device of the fit where it can."""
     # most processes have no use for either
     if world.size > 1:
         from gce.bases.trees.grower_divided import DividedTrees
@@ -195,9 +220,8 @@ def _centre(y: Tensor, offset: Tensor) -> Tensor:
     return torch.where(offset.abs() > FAR * (y - offset).abs().amax(0), offset, 0.0)
 
 
-def _precision(y: NDArray[np.float64]) -> torch.dtype:
-    """What means of targets ``(n, k)`` are kept in: float32 where it holds such numbers."""
-    largest = np.abs(y).max(0)
+def _precision(largest: NDArray[np.float64]) -> torch.dtype:
+    """What means of targets are kept in, of which the largest are given, ``(k,)``: float32 where it holds such."""
     return torch.float32 if ((largest == 0) | ((largest > 1e-30) & (largest < 1e30))).all() else torch.float64
 
 

@@ -15,7 +15,7 @@ from safetensors.torch import load, save
 from gce._utils import parallel
 from gce._utils.codecs import narrowed
 from gce.bases.trees import TreeArrays
-from gce.bases.trees.binning import Grown
+from gce.bases.trees.binning import Bins, Grown
 from gce.bases.trees.grower_random import RandomTrees
 from gce.distributed.world import World
 
@@ -39,9 +39,31 @@ class DividedTrees:
         """Trees of given seeds of each member, one member after another; see :meth:`RandomTrees.grown`."""
         jobs = [partial(self.trees.nodes, m, seed) for m, own in enumerate(seeds) for seed in own]
         with parallel.workers(min(parallel.threads(), len(jobs))) as run:
-            every = self.world.gather(write_trees(run(jobs[self.world.share(len(jobs))]), dtype))
-            as_splits = self.trees.binned.bins.as_splits
-            return TreeArrays.of(run([partial(as_splits, tree) for part in every for tree in read_trees(part)]), dtype)
+            own = run(jobs[self.world.share(len(jobs))])
+            return join_trees(own, self.trees.binned.bins, dtype, self.world, run)
+
+
+def join_trees(own: Sequence[Grown], bins: Bins, dtype: torch.dtype, world: World, run: parallel.Run) -> TreeArrays:
+    """The trees that all processes have grown, in the order of the processes.
+
+    Parameters
+    ----------
+    own : sequence of tuples of arrays
+        Trees of :func:`gce.bases.trees.grower_random.scatter`.
+    bins : Bins
+        What their cuts are codes of.
+    dtype : torch.dtype
+        Of the values of leaves.
+    world : World
+    run : callable
+        Runs tasks on threads.
+
+    Returns
+    -------
+    TreeArrays
+    """
+    every = [own] if world.size == 1 else map(read_trees, world.gather(write_trees(own, dtype)))
+    return TreeArrays.of(run([partial(bins.as_splits, tree) for part in every for tree in part]), dtype)
 
 
 def write_trees(trees: Sequence[Grown], dtype: torch.dtype) -> bytes:
