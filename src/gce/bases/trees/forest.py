@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -23,7 +24,7 @@ from gce.bases.objectives import Joint, Objective
 from gce.bases.proposal import Proposal
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
-from gce.bases.trees.binned import BinnedBasis
+from gce.bases.trees.binned import ConstrainedBasis
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
 from gce.distributed.world import World
 from gce.losses import Loss, links
@@ -45,7 +46,7 @@ _ROWS_TRIED = 8192
 FAR = 64.0
 
 
-class Forest(BinnedBasis):
+class Forest(ConstrainedBasis):
     """Averages of extremely randomised trees, fitted to targets rather than gradients.
 
     A forest interpolates its training rows, so that its training risk is no guide: an ensemble with a forest optimises
@@ -111,7 +112,7 @@ class Forest(BinnedBasis):
             seeds.append(torch.randint(2**62, (self.n_estimators,), generator=generator).tolist())
             members.append((rows, WeightedTargets.of(weight[rows] / unit, y[rows])))
         tries = self._tries(len(binned.bins.widths), link)
-        trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf))
+        trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf), self.constraints(binned))
         grower = _grower(trees, device, context.world)
         offset, reach = (risk.offset - centre).cpu(), objective.bound.cpu()
         if link in ("logit", "log"):
@@ -123,7 +124,8 @@ class Forest(BinnedBasis):
             return grower.grown([own[first:last] for own in seeds], _precision(y))
 
         def to_atoms(grown: TreeArrays) -> ForestAtoms:
-            return ForestAtoms(grown, offset, reach, len(grown) // len(members), link).to(device)
+            atoms = ForestAtoms(grown, offset, reach, len(grown) // len(members), link)
+            return (atoms if self._groups is None else atoms.as_sum()).to(device)
 
         grown = self._grow_until(grow, lambda some: _seconds(to_atoms(some), X), context)
         atoms = to_atoms(grown)
@@ -330,6 +332,19 @@ class ForestAtoms(TreeAtomsBase):
             return links.log(p)
         # beside a class of next to no weight the sum may round to 1, or beyond
         return links.log_odds(p.clamp(max=1 - 2**-53)) if self.link == "logit" else links.centred_log(p)
+
+    def as_sum(self) -> ForestAtoms:
+        """Forests whose scores are averages of those of their trees.
+
+        A link of averages, or a bound on them, is no sum any more of functions of the columns of one path each: scores
+        of leaves are, whose averages keep to a bound that all leaves keep to.
+        """
+        trees = self.trees
+        # what is rounded to the trees' precision stays within the bound
+        near = (1 - 2**-20) * self.bound
+        scores = self._outputs(trees.value.double()).clamp(-near, near).masked_fill((trees.left > 0)[:, None], 0)
+        own = replace(trees, value=scores.to(trees.value.dtype))
+        return ForestAtoms(own, torch.zeros_like(self.offset), self.bound, self.n_trees, "identity")
 
     def mix(self, X: Inputs, weights: Tensor) -> Tensor:
         total = torch.zeros(len(X), len(self.bound), dtype=torch.float64, device=X.device)
