@@ -29,7 +29,8 @@ struct Table {
 
 struct Limits {
     i64 tries;
-    double least;
+    double least; // weight of a leaf
+    double late;  // weight of a node up to which columns are cut that keep an order
     u64 seed;
 };
 
@@ -73,7 +74,7 @@ template <Kind KIND, bool WEIGHTED> class Grower {
             if (targets.uneven(first, size)) {
                 mass = targets.add_up();
                 if (static_cast<double>(mass) >= 2 * limits.least)
-                    cut = best_cut();
+                    cut = next_cut();
             }
             out.feature[node] = out.cut[node] = out.left[node] = 0;
             if (table.missing)
@@ -271,6 +272,8 @@ template <Kind KIND, bool WEIGHTED> class Grower {
             const u64 number = drawn_number(key, drawn);
             const i64 left = open - drawn, pick = pick_of(number, left), column = columns[pick];
             std::swap(columns[pick], columns[left - 1]);
+            if (free_only && path.sign(column) != 0)
+                continue;
             if (!table.plain(column)) {
                 draw_mixed(column, number);
                 continue;
@@ -284,6 +287,16 @@ template <Kind KIND, bool WEIGHTED> class Grower {
         while (drawn-- > 0)
             std::swap(columns[pick_of(drawn_number(key, drawn), open - drawn)], columns[open - drawn - 1]);
         cuts.find(table.values);
+    }
+
+    // A cut of a column that keeps an order bounds all leaves below it: while there are many rows, other columns come first.
+    Cut next_cut() {
+        free_only = path.ordered() && static_cast<double>(mass) > limits.late;
+        const Cut cut = best_cut();
+        if (!free_only || cut.column >= 0)
+            return cut;
+        free_only = false;
+        return best_cut();
     }
 
     // The best of the cuts that are drawn.
@@ -316,9 +329,9 @@ template <Kind KIND, bool WEIGHTED> class Grower {
         return alone ? 0 : path.sign(column);
     }
 
-    // Whether the means of the sides of a cut are in order; they are kept then.
+    // Whether the means of the sides of a cut are in order, and within the bounds of the node; they are kept then.
     bool keeps_order(i64 sign, const Column &side, u32 last) {
-        if (sign == 0)
+        if (sign == 0 && !path.bounded(node))
             return true;
         double *const means = path.means();
         targets.side_means(side, last, means, means + targets.outputs());
@@ -335,6 +348,7 @@ template <Kind KIND, bool WEIGHTED> class Grower {
     const std::unique_ptr<u32[]> sides;    // (n,): whether rows go right, where columns have kinds
     NodeTargets<KIND, WEIGHTED> targets;
     u64 key = 0;
+    bool free_only = false; // no column is cut that must keep an order
     PathLimits path;
     std::vector<i64> range_of; // (blocks,): the node whose range of codes is known
     std::vector<u8> low, high; // (4 blocks,)
@@ -358,13 +372,13 @@ i64 grown(const Table &table, const u32 *rows, const Targets &targets, const Lim
 // not constrained.
 GCE_EXPORT int gce_grow_random(const u8 *codes, i64 N, i64 d, const double *values, const i64 *starts, const u8 *missing,
                                const u8 *categorical, const u32 *rows, i64 n, i64 k, i64 weighted, i64 classes, const i32 *weight, const i32 *target,
-                               const i32 *plain, const double *scale, i64 tries, double least, u64 seed,
+                               const i32 *plain, const double *scale, i64 tries, double least, double late, u64 seed,
                                const i64 *sign, const u64 *group, i64 words, i32 *feature, i32 *cut,
                                i32 *left, double *value, u8 *missing_left, u64 *sets, i64 *nodes) {
     return guarded([&] {
         const Table table{reinterpret_cast<const u32 *>(codes), N, d, values, starts, missing, categorical};
         const Targets targets{n, k, weight, target, plain, scale};
-        const Limits limits{tries, least, seed};
+        const Limits limits{tries, least, late, seed};
         const Constraints constraints{sign, group, words};
         const Nodes out{feature, cut, left, value, missing_left, sets};
         const Kind kind = classes ? CLASSES : k == 1 ? SINGLE : SEVERAL;

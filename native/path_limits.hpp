@@ -66,14 +66,25 @@ class PathLimits {
     // Means of the left and of the right side of a cut, (2, k), for `keep`.
     double *means() { return sides.data(); }
 
-    // Whether these, within the bounds of the node, are ordered by the sign; the middles of the last that are will be kept.
+    // Whether a mean of the node's rows may be out of bounds.
+    bool bounded(i64 node) const {
+        for (i64 j = 0; j < k && ordered(); ++j)
+            if (bounds[node * k + j].low > -infinity() || bounds[node * k + j].high < infinity())
+                return true;
+        return false;
+    }
+
+    // Whether these are within the bounds of the node and ordered by the sign; the middles of the last that are will be kept.
+    // Leaves that are moved to their bounds would all be moved the same way: it is better to have fewer.
     bool keep(i64 node, i64 sign) {
         const Interval *const own = bounds.data() + node * k;
-        for (i64 j = 0; j < k; ++j)
-            if (static_cast<double>(sign) * (own[j].clip(sides[k + j]) - own[j].clip(sides[j])) < 0)
+        for (i64 j = 0; j < k; ++j) {
+            const double left = sides[j], right = sides[k + j];
+            if (own[j].clip(left) != left || own[j].clip(right) != right || static_cast<double>(sign) * (right - left) < 0)
                 return false;
+        }
         for (i64 j = 0; j < k; ++j)
-            middle[j] = (own[j].clip(sides[j]) + own[j].clip(sides[k + j])) / 2;
+            middle[j] = (sides[j] + sides[k + j]) / 2;
         return true;
     }
 

@@ -25,7 +25,7 @@ from gce.preprocessing.mixed import Widths
 from gce.preprocessing.sparse import SparseRows
 
 #: Sets that are tried for an atom, see benchmarks/results/constraints.md.
-TRIED_SETS = 4
+TRIED_SETS = 8
 
 #: From inputs and their constraints to networks and the value of each, ``(nets,)``.
 Train = Callable[[Any, InputLimits], tuple[Networks, Tensor]]

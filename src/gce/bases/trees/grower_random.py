@@ -20,6 +20,10 @@ from gce.bases.trees.binning import Grown, KeptKinds, Kinds
 from gce.bases.trees.integers import DIGITS, SHORT, Floats, Ints, integer_weights, rounded, scaled
 from gce.bases.trees.tree_data import UNCONSTRAINED, Constraints
 
+#: Rows of a node up to which monotone columns are cut, where others can be: such a cut bounds all leaves
+#: below it, and high up in a tree these bounds cost more than the column tells (benchmarks/results/constraints.md).
+LATE = 50.0
+
 
 @dataclass(frozen=True)
 class WeightedTargets:
@@ -143,9 +147,9 @@ def scatter(
     kinds : Kinds, optional
         Columns with missing values or categories.
     constraints : Constraints, optional
-        A cut of a monotone column is one of those drawn only if the means of its sides are in order, and leaves' means
-        are moved to the nearest that keep to the order of all cuts above them. Where sets of columns may interact,
-        columns are drawn from those that share a set with all columns on the path. Default: none.
+        A cut of a monotone column is taken only if the means of its sides are in order, and no side of a later cut may
+        pass the middle between these; in nodes of more than ``LATE`` rows other columns come first. Where sets of
+        columns may interact, columns are drawn from those that share a set with all columns on the path. Default: none.
 
     Returns
     -------
@@ -164,7 +168,7 @@ def scatter(
     _grow_random()(
         *(codes, codes.shape[1], len(starts) - 1, values, starts, *kept.given, rows, n, k),
         *(bool(len(targets.weight)), targets.weighted.ndim == 1, targets.weight, targets.weighted, targets.plain),
-        *(targets.relative, tries, SHORT * least / targets.unit, seed),
+        *(targets.relative, tries, SHORT * least / targets.unit, LATE / targets.unit, seed),
         *(_address(signs), _address(groups), 0 if groups is None else groups.shape[1]),
         *(feature, cut, left, value, *kept.arrays, nodes),
     )
@@ -189,5 +193,5 @@ def _grow_random() -> Any:
     tree = (ints, ints, ints, floats, c_void_p, c_void_p, longs)
     return kernel(
         "grow_random",
-        *(*table, INT, INT, INT, INT, ints, ints, ints, floats, INT, FLOAT, INT, c_void_p, c_void_p, INT, *tree),
+        *(*table, INT, INT, INT, INT, ints, ints, ints, floats, INT, FLOAT, FLOAT, INT, c_void_p, c_void_p, INT, *tree),
     )
