@@ -1,4 +1,4 @@
-"""Monotone and interaction constraints: the default with all four families, without those that were left out, and peers.
+"""Monotone and interaction constraints: the default with all four families, without those once left out, and peers.
 
     python benchmarks/constraints.py [--seeds 5]
 
@@ -184,8 +184,8 @@ def report(lines: list[dict[str, Any]]) -> list[str]:
         "",
         __doc__.split("\n\n")[2].strip(),
         "",
-        f"Means over splits {seeds[0]} to {seeds[-1]}, and CPU seconds of a fit; in brackets on how many of the splits the",
-        "default under constraints has a smaller and a larger loss than the model of the column. Training rows: "
+        f"Means over splits {seeds[0]} to {seeds[-1]}, and CPU seconds of a fit; in brackets on how many of the splits",
+        "the default under constraints has a smaller and a larger loss than the model of the column. Training rows: "
         + ", ".join(f"{name} {task.train:,}" for name, task in TASKS.items())
         + ". Loss: root mean squared error, of adult log-loss.",
         f"Machine: {processor()}, {CORES} cores, which other work shared. Script: `benchmarks/constraints.py`.",
@@ -219,13 +219,14 @@ def settings() -> list[str]:
     """How the two numbers that are ours to choose were chosen: a forest, and networks, by themselves."""
     out = ["", "## Two settings", ""]
     out += [
-        f"Loss of one family by itself, means over splits {DEVELOPMENT[0]} and {DEVELOPMENT[-1]}, which no number above is",
-        "of. A forest under monotone constraints, by the rows of a node up to which monotone columns are cut (`LATE`):",
+        f"Loss of one family by itself, means over splits {DEVELOPMENT[0]} and {DEVELOPMENT[-1]}, of which no number",
+        "above is. A forest under monotone constraints, by the rows of a node up to which monotone columns are cut",
+        "(`LATE`):",
         "",
         *_by_setting(grower_random, "LATE", (np.inf, 300.0, 100.0, 50.0, 20.0), "monotone", Forest(n_estimators=20)),
         "",
-        "Networks under sets, by the number of sets that are tried for an atom (`TRIED_SETS`); of any two of eight columns",
-        "on the made-up rows:",
+        "Networks under sets, by the number of sets that are tried for an atom (`TRIED_SETS`); of any two of eight",
+        "columns on the made-up rows:",
         "",
         *_by_setting(blocks, "TRIED_SETS", (1, 2, 4, 8, 16), "sets", Neural()),
     ]
