@@ -24,6 +24,7 @@ from gce.bases.trees.tree_data import Constraints
 from gce.distributed import Division, World
 from gce.preprocessing.interactions import pack_interactions
 from gce.preprocessing.sparse import SparseRows
+from gce.training.families import default_bases
 from helpers import by_tensor_operations
 
 COLUMNS = 5
@@ -224,6 +225,20 @@ def test_files_warm_starts_and_threads_give_the_same_bits(name, tmp_path):
         back = gce.load(tmp_path / "model.gce").set_params(warm_start=True, max_atoms=8).fit(X, y)
         whole = gce.GCERegressor(basis=SOME[name], **longer, n_jobs=1).fit(X, y)
         np.testing.assert_array_equal(back.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("limits", [{"monotonic_cst": [1, 0, 0, 0, 0]}, {"interaction_cst": "pairwise"}], ids=str)
+def test_a_model_from_before_goes_on_with_the_families_that_it_has(limits):
+    X, y = table()
+    names = ["tree", "symmetric", "neural"] if "monotonic_cst" in limits else ["tree", "symmetric"]
+    usual = default_bases(len(X), COLUMNS)
+    model = gce.GCERegressor(basis={name: usual[name] for name in names}, **limits, **FAST).fit(X, y)
+    model.set_params(basis="auto", warm_start=True, max_atoms=8).fit(X, y)
+    assert [family.name for family in model.result_.families] == names
+    assert max(family.n_rounds for family in model.result_.families) == 8
+    free = gce.GCERegressor(basis={name: usual[name] for name in names}, **FAST).fit(X, y)
+    with pytest.raises(ValueError, match="but basis='auto' has tree, symmetric, forest, neural"):
+        free.set_params(basis="auto", warm_start=True).fit(X, y)
 
 
 @pytest.mark.parametrize("name", ["neural", "forest"])

@@ -147,10 +147,8 @@ def test_growth_equals_brute_force(seed, kind, weighted, tries, least):
 def test_constrained_growth_equals_brute_force(seed, kind, tries, signs, sets):
     binned, weight, Y = rows_of(seed, kind)
     # a column in no set is never split
-    groups = (
-        None if sets is None else np.array([[sum(2**i for i, own in enumerate(sets) if c in own)] for c in range(6)])
-    )
-    limits = Constraints(None if signs is None else np.array(signs), groups)
+    bits = [[sum(2**i for i, own in enumerate(sets or []) if column in own)] for column in range(6)]
+    limits = Constraints(None if signs is None else np.array(signs), None if sets is None else np.array(bits))
     feature, cut, left, value = grown(binned, weight, Y, tries, 1.0, seed, constraints=limits)
     values = np.split(binned.bins.values, np.cumsum(binned.bins.widths)[:-1])
     wanted = BruteForce(codes_by_column(binned), weight, Y, tries, 1.0, values, signs, sets).grown(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -113,6 +113,8 @@ def run(
     -------
     FittedFamilies
     """
+    if previous is not None:
+        plan = _as_before(plan, data, previous)
     if store is not None:
         store.begin(plan, data)
     fits = _begin_families(plan, data, previous)
@@ -153,6 +155,16 @@ def run(
             if watchers.stopped:
                 break
     return fitted
+
+
+def _as_before(plan: FitPlan, data: FitData, previous: FitResult) -> FitPlan:
+    """The plan without families that "auto" left out under constraints when the fit that is continued began."""
+    known = [family.name for family in previous.families]
+    constrained = data.signs is not None or data.interactions is not None
+    kept = tuple(family for family in plan.families if family.name in known)
+    fewer = 1 < len(known) == len(kept) < len(plan.families)
+    automatic = all(family.automatic for family in plan.families)
+    return replace(plan, families=kept) if constrained and fewer and automatic else plan
 
 
 def _begin_families(plan: FitPlan, data: FitData, previous: FitResult | None) -> dict[str, FamilyFit]:
