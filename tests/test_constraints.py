@@ -235,7 +235,7 @@ def test_a_model_from_before_goes_on_with_the_families_that_it_has(limits):
     model = gce.GCERegressor(basis={name: usual[name] for name in names}, **limits, **FAST).fit(X, y)
     model.set_params(basis="auto", warm_start=True, max_atoms=8).fit(X, y)
     assert [family.name for family in model.result_.families] == names
-    assert max(family.n_rounds for family in model.result_.families) == 8
+    assert max(len(family.rounds) for family in model.result_.families) == 8
     free = gce.GCERegressor(basis={name: usual[name] for name in names}, **FAST).fit(X, y)
     with pytest.raises(ValueError, match="but basis='auto' has tree, symmetric, forest, neural"):
         free.set_params(basis="auto", warm_start=True).fit(X, y)
