@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "part_rows.hpp"
+#include "path_limits.hpp"
 #include "random_cuts.hpp"
 #include "random_draws.hpp"
 #include "random_targets.hpp"
@@ -28,7 +29,8 @@ struct Table {
 
 struct Limits {
     i64 tries;
-    double least;
+    double least; // weight of a leaf
+    double late;  // weight of a node up to which columns are cut that keep an order
     u64 seed;
 };
 
@@ -41,11 +43,12 @@ struct Nodes {
 
 template <Kind KIND, bool WEIGHTED> class Grower {
   public:
-    Grower(const Table &table, const u32 *rows, const Targets &given, const Limits &limits, bool moved)
+    Grower(const Table &table, const u32 *rows, const Targets &given, const Limits &limits, const Constraints &constraints,
+           bool moved)
         : table(table), n(given.n), blocks((table.d + 3) / 4), limits(limits), moved(moved), head(moved ? blocks : 1),
           arrays(head + NodeTargets<KIND, WEIGHTED>::arrays(given.k)), buffer(new u32[arrays * n + SPARE]()),
           gathered(new u32[moved ? 0 : n + SPARE]()), sides(new u32[table.missing ? n + SPARE : 0]()),
-          targets(given, buffer.get() + head * n), columns(table.d),
+          targets(given, buffer.get() + head * n), path(constraints, table.d, given.k),
           range_of(blocks, -1), low(4 * blocks), high(4 * blocks),
           cuts(std::min(limits.tries, table.d)) {
         for (i64 b = 0; b < blocks && moved; ++b)
@@ -53,8 +56,6 @@ template <Kind KIND, bool WEIGHTED> class Grower {
                 buffer[b * n + i] = table.codes[b * table.N + rows[i]];
         if (!moved)
             std::copy(rows, rows + n, buffer.get());
-        for (i64 c = 0; c < table.d; ++c)
-            columns[c] = static_cast<i32>(c);
     }
 
     // Grow, level by level, and return the number of nodes.
@@ -73,13 +74,14 @@ template <Kind KIND, bool WEIGHTED> class Grower {
             if (targets.uneven(first, size)) {
                 mass = targets.add_up();
                 if (static_cast<double>(mass) >= 2 * limits.least)
-                    cut = best_cut();
+                    cut = next_cut();
             }
             out.feature[node] = out.cut[node] = out.left[node] = 0;
             if (table.missing)
                 out.missing_left[node] = 0;
             if (cut.column < 0) {
                 targets.means(out.value + node * k);
+                path.clip(node, out.value + node * k);
                 continue;
             }
             std::fill(out.value + node * k, out.value + (node + 1) * k, 0.0);
@@ -88,6 +90,7 @@ template <Kind KIND, bool WEIGHTED> class Grower {
             out.left[node] = static_cast<i32>(nodes);
             if (table.missing)
                 keep(cut, out);
+            path.divide(node, cut.column, cut.sign);
             part(cut);
             begin[nodes] = static_cast<u32>(first);
             count[nodes] = static_cast<u32>(cut.rows);
@@ -111,6 +114,7 @@ template <Kind KIND, bool WEIGHTED> class Grower {
         i32 missing = Cuts::NO_MISSING;
         CodeSet codes = {};
         i64 mass = 0; // of the rows that go left
+        i64 sign = 0; // the order that the means of both sides keep
     };
 
     void part(const Cut &cut) {
@@ -258,14 +262,18 @@ template <Kind KIND, bool WEIGHTED> class Grower {
 
     // Draw one cut in each of several columns that vary here.
     void draw() {
-        // two rows are parted in one way only
-        const i64 wanted = size > 2 ? limits.tries : 1;
+        std::vector<i32> &columns = path.columns(node);
+        const i64 open = static_cast<i64>(columns.size());
+        // two rows are parted in one way only, but not along a column whose order they would leave
+        const i64 wanted = size > 2 || path.ordered() ? limits.tries : 1;
         i64 drawn = 0;
         cuts.count = cuts.widest = 0;
-        for (; drawn < table.d && cuts.count < wanted; ++drawn) {
+        for (; drawn < open && cuts.count < wanted; ++drawn) {
             const u64 number = drawn_number(key, drawn);
-            const i64 left = table.d - drawn, pick = pick_of(number, left), column = columns[pick];
-            columns[pick] = columns[left - 1];
+            const i64 left = open - drawn, pick = pick_of(number, left), column = columns[pick];
+            std::swap(columns[pick], columns[left - 1]);
+            if (free_only && path.sign(column) != 0)
+                continue;
             if (!table.plain(column)) {
                 draw_mixed(column, number);
                 continue;
@@ -276,11 +284,19 @@ template <Kind KIND, bool WEIGHTED> class Grower {
                 cuts.add(column, table.starts[column], table.values, low[column], high[column], static_cast<u32>(number));
         }
         // what a node draws must not depend on those before it
-        for (i64 i = 0; i < drawn; ++i) {
-            const i64 pick = pick_of(drawn_number(key, i), table.d - i);
-            columns[pick] = static_cast<i32>(pick);
-        }
+        while (drawn-- > 0)
+            std::swap(columns[pick_of(drawn_number(key, drawn), open - drawn)], columns[open - drawn - 1]);
         cuts.find(table.values);
+    }
+
+    // A cut of a column that keeps an order bounds all leaves below it: while there are many rows, other columns come first.
+    Cut next_cut() {
+        free_only = path.ordered() && static_cast<double>(mass) > limits.late;
+        const Cut cut = best_cut();
+        if (!free_only || cut.column >= 0)
+            return cut;
+        free_only = false;
+        return best_cut();
     }
 
     // The best of the cuts that are drawn.
@@ -292,16 +308,34 @@ template <Kind KIND, bool WEIGHTED> class Grower {
             const u32 code = static_cast<u32>(cuts.code[i]);
             const i64 column = cuts.column[i];
             const CodeSet left = table.plain(column) ? CodeSet() : left_codes(i);
-            const Side own = table.plain(column) ? targets.side(column_of(column), code)
-                                                 : targets.side(side_of(column, left), 0);
+            const Column side = table.plain(column) ? column_of(column) : side_of(column, left);
+            const u32 last = table.plain(column) ? code : 0;
+            const Side own = targets.side(side, last);
             if (static_cast<double>(own.mass) < limits.least || static_cast<double>(mass - own.mass) < limits.least)
                 continue;
-            if (own.score > score + BETTER * std::abs(score)) {
+            const i64 sign = sign_of(i);
+            if (own.score > score + BETTER * std::abs(score) && keeps_order(sign, side, last)) {
                 score = own.score;
-                best = {column, code, own.rows, cuts.missing[i], left, own.mass};
+                best = {column, code, own.rows, cuts.missing[i], left, own.mass, sign};
             }
         }
         return best;
+    }
+
+    // The order of values that a cut must keep: none where missing values are parted from all others.
+    i64 sign_of(i64 i) const {
+        const i64 column = cuts.column[i];
+        const bool alone = cuts.missing[i] == Cuts::TO_RIGHT && cuts.code[i] == static_cast<i32>(table.last(column)) - 1;
+        return alone ? 0 : path.sign(column);
+    }
+
+    // Whether the means of the sides of a cut are in order, and within the bounds of the node; they are kept then.
+    bool keeps_order(i64 sign, const Column &side, u32 last) {
+        if (sign == 0 && !path.bounded(node))
+            return true;
+        double *const means = path.means();
+        targets.side_means(side, last, means, means + targets.outputs());
+        return path.keep(node, sign);
     }
 
     const Table table;
@@ -314,7 +348,8 @@ template <Kind KIND, bool WEIGHTED> class Grower {
     const std::unique_ptr<u32[]> sides;    // (n,): whether rows go right, where columns have kinds
     NodeTargets<KIND, WEIGHTED> targets;
     u64 key = 0;
-    std::vector<i32> columns;  // (d,): those that are not drawn yet come first
+    bool free_only = false; // no column is cut that must keep an order
+    PathLimits path;
     std::vector<i64> range_of; // (blocks,): the node whose range of codes is known
     std::vector<u8> low, high; // (4 blocks,)
     Cuts cuts;
@@ -322,32 +357,36 @@ template <Kind KIND, bool WEIGHTED> class Grower {
 };
 
 template <Kind KIND, bool WEIGHTED>
-i64 grown(const Table &table, const u32 *rows, const Targets &targets, const Limits &limits, const Nodes &out) {
+i64 grown(const Table &table, const u32 *rows, const Targets &targets, const Limits &limits, const Constraints &constraints,
+          const Nodes &out) {
     // codes are better read in sequence than gathered, but a copy of all of them, in each thread, is not worth its memory
     // where few of many columns are looked at
     const bool moved = 16 * limits.tries >= table.d;
-    return Grower<KIND, WEIGHTED>(table, rows, targets, limits, moved).grow(out, targets.k);
+    return Grower<KIND, WEIGHTED>(table, rows, targets, limits, constraints, moved).grow(out, targets.k);
 }
 
 } // namespace
 
 // weight and plain may be null: all weights are 1 then. classes says that the target is a class. missing, categorical,
-// missing_left and sets are null where all columns are ordered and have no missing values.
+// missing_left and sets are null where all columns are ordered and have no missing values; sign and group where columns are
+// not constrained.
 GCE_EXPORT int gce_grow_random(const u8 *codes, i64 N, i64 d, const double *values, const i64 *starts, const u8 *missing,
                                const u8 *categorical, const u32 *rows, i64 n, i64 k, i64 weighted, i64 classes, const i32 *weight, const i32 *target,
-                               const i32 *plain, const double *scale, i64 tries, double least, u64 seed, i32 *feature,
-                               i32 *cut, i32 *left, double *value, u8 *missing_left, u64 *sets, i64 *nodes) {
+                               const i32 *plain, const double *scale, i64 tries, double least, double late, u64 seed,
+                               const i64 *sign, const u64 *group, i64 words, i32 *feature, i32 *cut,
+                               i32 *left, double *value, u8 *missing_left, u64 *sets, i64 *nodes) {
     return guarded([&] {
         const Table table{reinterpret_cast<const u32 *>(codes), N, d, values, starts, missing, categorical};
         const Targets targets{n, k, weight, target, plain, scale};
-        const Limits limits{tries, least, seed};
+        const Limits limits{tries, least, late, seed};
+        const Constraints constraints{sign, group, words};
         const Nodes out{feature, cut, left, value, missing_left, sets};
         const Kind kind = classes ? CLASSES : k == 1 ? SINGLE : SEVERAL;
         const auto run = [&](auto weights) {
             constexpr bool W = decltype(weights)::value;
-            return kind == CLASSES  ? grown<CLASSES, W>(table, rows, targets, limits, out)
-                   : kind == SINGLE ? grown<SINGLE, W>(table, rows, targets, limits, out)
-                                    : grown<SEVERAL, W>(table, rows, targets, limits, out);
+            return kind == CLASSES  ? grown<CLASSES, W>(table, rows, targets, limits, constraints, out)
+                   : kind == SINGLE ? grown<SINGLE, W>(table, rows, targets, limits, constraints, out)
+                                    : grown<SEVERAL, W>(table, rows, targets, limits, constraints, out);
         };
         *nodes = weighted ? run(std::true_type{}) : run(std::false_type{});
         return GCE_OK;

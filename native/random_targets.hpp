@@ -38,6 +38,20 @@ struct Halves {
     i64 sum() const { return static_cast<i64>(high) * 65536 + static_cast<i64>(low); }
 };
 
+// A weighted mean of 32-bit numbers, whose products with weights are added up in halves.
+struct Mean {
+    i64 high = 0, low = 0, whole = 0;
+    void add(i64 weight, i32 own) {
+        const i64 product = weight * own;
+        high += product >> 32;
+        low += product & 0xFFFFFFFF;
+        whole += weight;
+    }
+    double value() const {
+        return (static_cast<double>(high) * 4294967296.0 + static_cast<double>(low)) / static_cast<double>(whole);
+    }
+};
+
 // Codes of one column, a byte of the words of a block.
 struct Column {
     const u32 *word;
@@ -122,17 +136,27 @@ template <Kind KIND, bool WEIGHTED> class NodeTargets {
             return;
         }
         for (i64 j = 0; j < k; ++j) {
-            const i32 *const own = plain + j * n + first;
-            i64 high = 0, low = 0, whole = 0;
-            for (i64 i = 0; i < size; ++i) {
-                const i64 product = weight_of(i) * own[i];
-                high += product >> 32;
-                low += product & 0xFFFFFFFF;
-                whole += weight_of(i);
-            }
-            value[j] = (static_cast<double>(high) * 4294967296.0 + static_cast<double>(low)) / static_cast<double>(whole);
+            Mean mean;
+            for (i64 i = 0; i < size; ++i)
+                mean.add(weight_of(i), plain[j * n + first + i]);
+            value[j] = mean.value();
         }
     }
+
+    // The same of the rows on each side of a cut.
+    void side_means(const Column &column, u32 cut, double *left, double *right) const {
+        for (i64 j = 0; j < k; ++j) {
+            Mean mean[2];
+            for (i64 i = 0; i < size; ++i) {
+                const i32 own = KIND == CLASSES ? of(0)[i] == static_cast<i32>(j) : plain[j * n + first + i];
+                mean[column.code(i) <= cut ? 0 : 1].add(weight_of(i), own);
+            }
+            left[j] = mean[0].value();
+            right[j] = mean[1].value();
+        }
+    }
+
+    i64 outputs() const { return k; }
 
   private:
     i64 weight_of(i64 i) const { return WEIGHTED ? static_cast<i64>(weight[first + i]) : 1; }

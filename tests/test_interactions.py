@@ -1,4 +1,4 @@
-"""Interaction constraints: the columns on every path of every tree share a set, whatever was learned."""
+"""Interaction constraints of trees: the columns on every path share a set, whatever was learned."""
 
 from itertools import combinations
 
@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import gce
-from gce.bases import Forest, Neural, Neuron, Pool, SignTree, SymmetricTree, Tree, Union
+from gce.bases import Forest, Pool, SignTree, SymmetricTree, Tree, Union
 from gce.preprocessing.interactions import pack_interactions, read_interactions
-from gce.training.families import choose_bases
 
 COLUMNS = 6
 NAMES = [f"x{j}" for j in range(COLUMNS)]
@@ -192,12 +191,12 @@ def test_both_constraints_hold_together():
     assert np.all(model.predict(X + steps) >= model.predict(X) - 1e-12 * model.bound_)
 
 
-def test_auto_fits_boosted_trees_only():
-    assert list(choose_bases("auto", 100, 5, trees=True, monotone=False, interactions=True)) == ["tree", "symmetric"]
+def test_forests_keep_to_one_set():
     X, y = table()
-    model = gce.GCERegressor(interaction_cst=SETS["rest"][0], **FAST).fit(frame(X), y)
-    assert [family.name for family in model.result_.families] == ["tree", "symmetric"]
-    assert_kept(model, SETS["rest"][1])
+    for given_, sets in SETS.values():
+        for tries in (None, 0.3):
+            forest = Forest(5, max_features=tries)
+            assert_kept(gce.GCERegressor(basis=forest, interaction_cst=given_, **FAST).fit(frame(X), y), sets)
 
 
 @pytest.mark.parametrize("basis", TREES[::2], ids=str)
@@ -213,12 +212,10 @@ def test_unions_keep_them(basis):
         np.testing.assert_allclose(predict(both) - predict(one) - predict(other) + predict(low), 0, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    "basis", [Neural(), Neuron(), Forest(), SignTree(), Pool([np.sin]), Union([Tree(), Neural()])], ids=str
-)
+@pytest.mark.parametrize("basis", [SignTree(), Pool([np.sin]), Union([Tree(), SignTree()])], ids=str)
 def test_other_bases_are_refused(basis):
     X, y = table(30)
-    with pytest.raises(ValueError, match=r"does not support interaction_cst: use gce.bases.Tree or gce.bases.Symm"):
+    with pytest.raises(ValueError, match="does not support interaction_cst: use gce"):
         gce.GCERegressor(basis=basis, interaction_cst="pairwise", **FAST).fit(X, y)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import gce
-from gce.bases import Networks, Neural, Neuron, Pool, SymmetricTree, Tree
+from gce.bases import Forest, Networks, Neural, Neuron, Pool, SymmetricTree, Tree
 from gce.bases.neural import compiled, kernels
 from gce.bases.neural.descent import Descent, Schedule, descend
 from gce.bases.neural.monotone import turned
@@ -86,12 +86,14 @@ TREES = [
     Tree(max_leaf_nodes=12, min_samples_leaf=0, l2_regularization=0, subsample=0.7, max_features=0.6),
     SymmetricTree(max_depth=4, learning_rate=0.3),
     SymmetricTree(max_depth=5, l2_regularization=0, subsample=0.7),
+    Forest(8),
+    Forest(8, max_features=0.5, min_samples_leaf=4),
 ]
 
 
 @pytest.mark.parametrize("basis", TREES, ids=str)
 @pytest.mark.parametrize("seed", range(4))
-def test_boosted_trees_are_monotone_at_every_stage(seed, basis):
+def test_trees_are_monotone_at_every_stage(seed, basis):
     X, y = table(seed=seed)
     model = gce.GCERegressor(basis=basis, **{**SMALL, "max_atoms": 12}).fit(X, y)
     assert_model_ordered(model)
@@ -112,7 +114,7 @@ def test_trees_without_a_constrained_column_are_those_without_constraints(basis)
 def test_the_defaults_obey():
     X, y = table()
     model = gce.GCERegressor(monotonic_cst=SIGNS, max_iter=15, cv=3, random_state=0).fit(X, y)
-    assert [family.name for family in model.result_.families] == ["tree", "symmetric", "neural"]
+    assert [family.name for family in model.result_.families] == ["tree", "symmetric", "forest", "neural"]
     assert_model_ordered(model)
 
 

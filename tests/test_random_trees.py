@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from gce._utils.native import LEVELS, library
 from gce.bases.trees.binned import BinnedRows
-from gce.bases.trees.grower_random import WeightedTargets, scatter
+from gce.bases.trees.grower_random import LATE, WeightedTargets, scatter
 from gce.bases.trees.grower_sign import grow_by_sign
 from gce.bases.trees.integers import DIGITS, integer_weights
+from gce.bases.trees.tree_data import UNCONSTRAINED, Constraints
 from helpers import codes_by_column
 
 KINDS = ["number", "two", "numbers", "classes"]
@@ -28,41 +29,75 @@ def splitmix(z):
     return z ^ (z >> 31)
 
 
-def by_brute_force(codes, weight, Y, tries, least, seed, values):
-    """Nodes as (column, code, left child) or means, from codes ``(d, n)`` and the values of each column's codes."""
-    nodes, waiting = [], [(seed, np.arange(codes.shape[1]))]
+class BruteForce:
+    """Growth that looks at every row of every node, of codes ``(d, n)`` and the values of each column's codes.
 
-    def score(rows):
-        return (weight[rows] @ Y[rows]) ** 2 / weight[rows].sum()
+    Columns may be monotone, by their signs, and share sets; a node's path is its columns, each with the side that was
+    taken (0 where the column is not monotone) and the middle between the means of both.
+    """
 
-    for key, rows in waiting:  # grows meanwhile
-        best, chosen, known, columns = -1.0, None, 0, []
-        if len(np.unique(Y[rows], axis=0)) > 1 and weight[rows].sum() >= 2 * least:
-            columns = list(range(len(codes)))
+    def __init__(self, codes, weight, Y, tries, least, values, signs=None, sets=None):
+        self.codes, self.weight, self.Y, self.tries, self.least, self.values = codes, weight, Y, tries, least, values
+        self.signs, self.ordered = [0] * len(codes) if signs is None else signs, signs is not None
+        self.sets = [set(range(len(codes)))] if sets is None else sets
+
+    def grown(self, seed):
+        """Nodes as (column, code, left child) or means."""
+        nodes, waiting = [], [(seed, np.arange(self.codes.shape[1]), ())]
+        for key, rows, path in waiting:  # grows meanwhile
+            chosen, total = None, self.weight[rows].sum()
+            if len(np.unique(self.Y[rows], axis=0)) > 1 and total >= 2 * self.least:
+                late = self.ordered and total > LATE
+                chosen = self._best(key, rows, path, late) or (late and self._best(key, rows, path, late=False))
+            if not chosen:
+                nodes.append(self._mean(rows))
+                continue
+            column, cut, *sides = chosen
+            nodes.append((column, cut, len(waiting)))
+            children = splitmix(key ^ 0x5851F42D4C957F2D), splitmix(key ^ 0x14057B7EF767814F)
+            sign, middle = self.signs[column], sum(map(self._mean, sides)) / 2
+            paths = [(*path, (column, side * sign, middle)) for side in (-1, 1)]
+            waiting += zip(children, sides, paths, strict=True)
+        return nodes
+
+    def _mean(self, rows):
+        return self.weight[rows] @ self.Y[rows] / self.weight[rows].sum()
+
+    def _best(self, key, rows, path, late):
+        best, chosen, known = -1.0, None, 0
+        left = [own for own in self.sets if own.issuperset(column for column, *_ in path)]
+        columns = [column for column in range(len(self.codes)) if any(column in own for own in left)]
         for number in (splitmix((key + i * 0x9E3779B97F4A7C15) & MASK) for i in range(len(columns))):
-            if known == tries:
+            if known == self.tries:
                 break
             pick = (number >> 32) * len(columns) >> 32
             columns[pick], columns[-1] = columns[-1], columns[pick]
             column = columns.pop()
-            here, own = codes[column][rows], values[column]
+            here, own = self.codes[column][rows], self.values[column]
             low, high = int(here.min()), int(here.max())
-            if low == high:
+            if low == high or (late and self.signs[column]):
                 continue
             known += 1
             point = own[low] + (number & 0xFFFFFFFF) / 2**32 * (own[high] - own[low])
             cut = max(c for c in range(low, high) if c == low or own[c] <= point)
             sides = rows[here <= cut], rows[here > cut]
-            total = sum(score(side).sum() for side in sides)
-            if min(weight[side].sum() for side in sides) >= least * (1 - 1e-9) and total > best * (1 + 1e-9):
+            weights = [self.weight[side].sum() for side in sides]
+            total = sum((w * self._mean(side) ** 2).sum() for w, side in zip(weights, sides, strict=True))
+            enough = min(weights) >= self.least * (1 - 1e-9)
+            if enough and total > best * (1 + 1e-9) and self._keeps_order(column, sides, path):
                 best, chosen = total, (column, cut, *sides)
-        if chosen is None:
-            nodes.append(weight[rows] @ Y[rows] / weight[rows].sum())
-        else:
-            nodes.append((*chosen[:2], len(waiting)))
-            children = splitmix(key ^ 0x5851F42D4C957F2D), splitmix(key ^ 0x14057B7EF767814F)
-            waiting += zip(children, chosen[2:], strict=True)
-    return nodes
+        return chosen
+
+    def _keeps_order(self, column, sides, path):
+        low, high = map(self._mean, sides)
+        # equal means may be rounded
+        slack = 1e-12 * np.abs(self.Y).max(0)
+        within = all((side * (own - middle) >= -slack).all() for _, side, middle in path for own in (low, high))
+        return within and (self.signs[column] * (high - low) >= -slack).all()
+
+
+def by_brute_force(codes, weight, Y, tries, least, seed, values):
+    return BruteForce(codes, weight, Y, tries, least, values).grown(seed)
 
 
 def rows_of(seed, kind, n=40, d=6, weighted=True):
@@ -78,11 +113,12 @@ def rows_of(seed, kind, n=40, d=6, weighted=True):
     return BinnedRows.of(torch.from_numpy(X), 16), weight, Y
 
 
-def grown(binned, weight, Y, tries=3, least=1.0, seed=7, order=None):
+def grown(binned, weight, Y, tries=3, least=1.0, seed=7, order=None, constraints=UNCONSTRAINED):
     order = np.arange(len(weight)) if order is None else order
     starts = np.append(0, np.cumsum(binned.bins.widths))
     targets = WeightedTargets.of(weight[order], Y[order])
-    return scatter(binned.codes, order.astype(np.uint32), targets, tries, least, seed, binned.bins.values, starts)
+    known = binned.codes, order.astype(np.uint32), targets, tries, least, seed, binned.bins.values, starts
+    return scatter(*known, constraints=constraints)
 
 
 @settings(max_examples=80, deadline=None)
@@ -92,6 +128,30 @@ def test_growth_equals_brute_force(seed, kind, weighted, tries, least):
     feature, cut, left, value = grown(binned, weight, Y, tries, least, seed)
     values = np.split(binned.bins.values, np.cumsum(binned.bins.widths)[:-1])
     wanted = by_brute_force(codes_by_column(binned), weight, Y, tries, least, seed, values)
+    assert len(left) == len(wanted)
+    for node, own in enumerate(wanted):
+        if left[node]:
+            assert (feature[node], cut[node], left[node]) == own
+        else:
+            assert (np.abs(value[node] - own) <= 1e-8 * np.abs(Y).max(0)).all()
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["number", "two", "numbers"]),
+    st.integers(1, 6),
+    st.lists(st.sampled_from([-1, 0, 1]), min_size=6, max_size=6) | st.none(),
+    st.lists(st.sets(st.integers(0, 5), min_size=1), min_size=1, max_size=4) | st.none(),
+)
+def test_constrained_growth_equals_brute_force(seed, kind, tries, signs, sets):
+    binned, weight, Y = rows_of(seed, kind)
+    # a column in no set is never split
+    bits = [[sum(2**i for i, own in enumerate(sets or []) if column in own)] for column in range(6)]
+    limits = Constraints(None if signs is None else np.array(signs), None if sets is None else np.array(bits))
+    feature, cut, left, value = grown(binned, weight, Y, tries, 1.0, seed, constraints=limits)
+    values = np.split(binned.bins.values, np.cumsum(binned.bins.widths)[:-1])
+    wanted = BruteForce(codes_by_column(binned), weight, Y, tries, 1.0, values, signs, sets).grown(seed)
     assert len(left) == len(wanted)
     for node, own in enumerate(wanted):
         if left[node]:

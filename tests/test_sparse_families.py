@@ -162,5 +162,5 @@ def test_numbers_of_another_unit_among_words_keep_their_own_scale():
 
 def test_networks_are_trained_for_less_time_where_columns_outnumber_rows():
     for trees in (True, False):
-        assert choose_bases("auto", 100, 101, trees=trees, monotone=False)["neural"].epochs(100) == 10
-        assert choose_bases("auto", 100, 100, trees=trees, monotone=False)["neural"].epochs(100) == 40
+        assert choose_bases("auto", 100, 101, trees=trees)["neural"].epochs(100) == 10
+        assert choose_bases("auto", 100, 100, trees=trees)["neural"].epochs(100) == 40

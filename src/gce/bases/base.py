@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gce.bases.proposal import Proposal
 
 _ROWS_MIXED_AT_ONCE = 1024
+_CONSTRAINED = "gce.bases.Tree, SymmetricTree, Forest, Neural or Neuron"
 
 
 class Atoms(nn.Module, SeesRows):
@@ -336,9 +337,7 @@ class Basis(BaseEstimator, SeesRows):
         signs : Tensor of shape (d,)
             1, -1 or 0 for each input.
         """
-        raise ValueError(
-            f"{type(self).__name__} does not support monotonic_cst: use gce.bases.Tree, SymmetricTree, Neural or Neuron"
-        )
+        raise ValueError(f"{type(self).__name__} does not support monotonic_cst: use {_CONSTRAINED}")
 
     def restrict_interactions(self, groups: NDArray[np.uint64]) -> Basis:
         """A copy whose models are sums of functions of the inputs of one set each.
@@ -348,9 +347,7 @@ class Basis(BaseEstimator, SeesRows):
         groups : array of shape (d, W)
             The sets that each input belongs to, one bit each in ``W`` words.
         """
-        raise ValueError(
-            f"{type(self).__name__} does not support interaction_cst: use gce.bases.Tree or gce.bases.SymmetricTree"
-        )
+        raise ValueError(f"{type(self).__name__} does not support interaction_cst: use {_CONSTRAINED}")
 
     def booster(self, loss: Loss, bound: Tensor, X: Inputs, context: FitContext) -> Booster | None:
         """What runs whole rounds of boosting, where the basis can; None: the algorithm calls :meth:`minimize`.

@@ -47,8 +47,8 @@ default="auto"
         or an object such as ``gce.bases.Neural(hidden=100)``, ``gce.bases.RegressorBasis(estimator)`` or
         ``gce.bases.Pool(functions)``. Several families, as a list or as a dict by name, are each fitted over the same
         folds, and weighted on the held-out rows. "auto": trees of two shapes, a forest and networks, whose sizes
-        depend on the number of rows; no forest with ``monotonic_cst``, and only the trees with ``interaction_cst``;
-        networks alone for sparse matrices of more than 2^26 entries (zeros included), and where an algorithm is named.
+        depend on the number of rows; networks alone for sparse matrices of more than 2^26 entries (zeros included), and
+        where an algorithm is named.
     bound : float or array of shape (k,), optional
         Half the width of the hull around ``offset``. Default: 10. Boosted trees are then fitted in a wider hull, which
         is tightened afterwards to what their weights need: see ``bound_``. A bound that is given limits their sum of
@@ -68,13 +68,13 @@ default="auto"
         Outliers are then clipped smoothly by ``z / (1 + (z/clip)^4)^(1/4)``; None: not at all.
     monotonic_cst : array-like of shape (d,) or dict by name, optional
         For each column of ``X`` whether the log-odds of ``classes_[1]`` (two classes only) increase (1) or decrease
-        (-1) with it, or are unconstrained (0). Trees are then split within bounds, networks' weights keep
-        their signs, and an average of monotone functions is monotone: the constraint holds everywhere, not only on the
-        training rows. Default: no column is constrained.
+        (-1) with it, or are unconstrained (0). Trees, of forests too, are then split within bounds, networks' weights
+        keep their signs, and an average of monotone functions is monotone: the constraint holds everywhere, not only on
+        the training rows. Default: no column is constrained.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of lists, tuples or sets of columns, optional
-        Sets of columns of ``X``, by index or name, that trees may combine on one path; columns in no set form one more.
-        "pairwise": any two columns; "no_interactions": each alone, so that raw scores are sums of functions of one
-        column. Only ``gce.bases.Tree`` and ``SymmetricTree`` can do so. Default: all columns.
+        Sets of columns of ``X``, by index or name, that may interact: raw scores are sums of functions of the columns
+        of one set each. Columns in no set form one more. "pairwise": any two columns; "no_interactions": each alone.
+        Trees, of forests too, split columns of one set on a path, and a network looks at one set. Default: all columns.
     max_atoms : int or "auto", default="auto"
         Maximum number of oracle calls per member of a family (no limit for a pool, whose oracle trains nothing).
         "auto": 100 networks, 500 trees (250 at twice the learning rate), one forest.

@@ -5,16 +5,12 @@
 // is taken: quantisation must not choose between splits that are equally good.
 #pragma once
 
+#include "constraints.hpp"
 #include "sums.hpp"
 
 constexpr double TIE = 1.0 / (1 << 20);
 // Quantised Hessians of a leaf with exactly as many rows as it must have may add up to a little less.
 constexpr double SHORT = 1 - 1e-6;
-
-struct Interval {
-    double low = -infinity(), high = infinity();
-    double clip(double value) const { return smaller(larger(value, low), high); }
-};
 
 struct Limits {
     double least; // least sum of Hessians in a leaf
@@ -26,28 +22,6 @@ struct Split {
     i64 column = -1; // position among the tree's columns
     i64 bin = 0;     // the last bin that goes left
     Sum left = {};
-};
-
-// Constraints of the columns of a table; either may be missing.
-struct Constraints {
-    const i64 *sign;  // -1, 0 or 1: monotonically decreasing, any, increasing
-    const u64 *group; // (columns, words): the sets of columns, one bit each, that a column may interact in
-    i64 words;        // 0 where there are no sets
-    i64 monotone(i64 column) const { return sign ? sign[column] : 0; }
-
-    // Whether a column is in one of the sets that are alive.
-    bool allowed(i64 column, const u64 *alive) const {
-        for (i64 w = 0; w < words; w++)
-            if (group[column * words + w] & alive[w])
-                return true;
-        return words == 0;
-    }
-
-    // The sets that stay alive below a split of a column.
-    void after(i64 column, const u64 *alive, u64 *into) const {
-        for (i64 w = 0; w < words; w++)
-            into[w] = group[column * words + w] & alive[w];
-    }
 };
 
 inline double best_value(const Sum &sum, double l2) {

@@ -57,6 +57,17 @@ def _columns(given: Any, names: Sequence[str]) -> tuple[int, ...]:
     return tuple(sorted({column_index("interaction_cst", item, names) for item in given}))
 
 
+def restricts(groups: NDArray[np.uint64]) -> bool:
+    """Whether some inputs may not interact: no set has all of them.
+
+    Parameters
+    ----------
+    groups : array of shape (d, W)
+        The sets that each input belongs to, one bit each in ``W`` words.
+    """
+    return not np.bitwise_and.reduce(groups, axis=0).any()
+
+
 def pack_interactions(interactions: Interactions, columns: int) -> NDArray[np.uint64]:
     """The sets that each column is in, as bits.
 

@@ -119,4 +119,4 @@ def _named_bases(model: Any, result: FitResult) -> dict[str, Basis]:
     if given is None:
         return {}
     networks = all(isinstance(part, Networks | Zero) for part in result.ensemble.parts)
-    return choose_bases(given, result.n_samples, result.table.encoder.width, trees=not networks, monotone=False)
+    return choose_bases(given, result.n_samples, result.table.encoder.width, trees=not networks)

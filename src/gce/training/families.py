@@ -23,9 +23,7 @@ WIDE_EPOCHS = 10
 WIDE_BINS, FEWEST_BINS = 1 << 17, 16
 
 
-def choose_bases(
-    given: Any, rows: int, columns: int, *, trees: bool, monotone: bool, interactions: bool = False
-) -> dict[str, Basis]:
+def choose_bases(given: Any, rows: int, columns: int, *, trees: bool) -> dict[str, Basis]:
     """The bases that are fitted, by the name of their family.
 
     Parameters
@@ -36,17 +34,9 @@ def choose_bases(
         Number of training rows and of encoded columns.
     trees : bool
         Rows suit trees (:func:`suits_trees`) and no algorithm is named.
-    monotone : bool
-        Some columns are constrained to be monotonic.
-    interactions : bool, default=False
-        Only some columns may interact.
     """
     if isinstance(given, str) and given == "auto":
-        if not trees:
-            return {"neural": _networks(rows, columns, Neural())}
-        usual = default_bases(rows, columns)
-        without = (Forest, Neural) if interactions else (Forest,) if monotone else ()
-        return {name: basis for name, basis in usual.items() if not isinstance(basis, without)}
+        return default_bases(rows, columns) if trees else {"neural": _networks(rows, columns, Neural())}
     if isinstance(given, Mapping):
         several = dict(given)
         if not all(isinstance(name, str) for name in several):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -117,6 +117,8 @@ def run(
     -------
     FittedFamilies
     """
+    if previous is not None:
+        plan = _as_before(plan, data, previous)
     if store is not None:
         store.begin(plan, data)
     fits = _begin_families(plan, data, previous)
@@ -170,6 +172,16 @@ def _row_samples(data: FitData) -> RowSamples | None:
     risk, stored = divided.risk, cast("StoredRows", divided.X)
     drawn, unit, classes = data.problem.train_rows, float(risk.unit[0]), data.loss.link == "softmax"
     return RowSamples.of(stored, risk.y, risk.weight[0], unit=unit, drawn=drawn, classes=classes)
+
+
+def _as_before(plan: FitPlan, data: FitData, previous: FitResult) -> FitPlan:
+    """The plan without families that "auto" left out under constraints when the fit that is continued began."""
+    known = [family.name for family in previous.families]
+    constrained = data.signs is not None or data.interactions is not None
+    kept = tuple(family for family in plan.families if family.name in known)
+    fewer = 1 < len(known) == len(kept) < len(plan.families)
+    automatic = all(family.automatic for family in plan.families)
+    return replace(plan, families=kept) if constrained and fewer and automatic else plan
 
 
 def _begin_families(plan: FitPlan, data: FitData, previous: FitResult | None) -> dict[str, FamilyFit]:

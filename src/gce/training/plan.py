@@ -15,6 +15,7 @@ from gce.bases.context import FitDefaults
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.frank_wolfe.algorithms import ALGORITHMS, Boosting
 from gce.losses.line_search import LINE_SEARCHES, LineSearch
+from gce.preprocessing.interactions import restricts
 from gce.training.callbacks import EarlyStopping, SharedEarlyStopping
 from gce.training.data import FitData
 from gce.training.families import choose_bases, suits_trees
@@ -149,13 +150,11 @@ def _choose_bases(model: Any, data: FitData) -> dict[str, Basis]:
     problem, signs, interactions = data.problem, data.signs, data.interactions
     rows, columns = problem.train_rows, problem.X.shape[1]
     trees = suits_trees(problem.X) and model.algorithm == "auto"
-    bases = choose_bases(
-        model.basis, rows, columns, trees=trees, monotone=signs is not None, interactions=interactions is not None
-    )
+    bases = choose_bases(model.basis, rows, columns, trees=trees)
     if signs is not None:
         bases = {name: basis.monotone(torch.tensor(signs)) for name, basis in bases.items()}
-    if interactions is not None:
-        groups = data.table.interaction_groups(interactions)
+    # where one set has all columns, nothing is constrained
+    if interactions is not None and restricts(groups := data.table.interaction_groups(interactions)):
         bases = {name: basis.restrict_interactions(groups) for name, basis in bases.items()}
     return bases
 

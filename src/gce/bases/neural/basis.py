@@ -9,7 +9,9 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gce._utils.params import FLAG, NONE, POSITIVE, Rules, among, check_parameters, count, within
@@ -19,15 +21,8 @@ from gce.bases.by_member import MemberInputs, member_inputs
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.neural import compiled
 from gce.bases.neural.descent import Schedule, descend
-from gce.bases.neural.network import (
-    Activation,
-    Architecture,
-    Bounded,
-    Networks,
-    Parameters,
-    TwoLayer,
-    drawn,
-)
+from gce.bases.neural.monotone import InputLimits
+from gce.bases.neural.network import Activation, Architecture, Bounded, Networks, Parameters, TwoLayer, drawn
 from gce.bases.neural.stored_inputs import DividedInputs, StoredInputs
 from gce.bases.objectives import Linear, Objective
 from gce.bases.proposal import Proposal
@@ -69,7 +64,7 @@ class TrainedBasis(Basis):
     last_epochs: int
     batch_size: int | None
     restarts: int
-    _inputs: tuple[int, ...] = ()
+    _limits: InputLimits = InputLimits()
 
     parameter_rules: ClassVar[Rules] = {
         "learning_rate": POSITIVE,
@@ -83,7 +78,12 @@ class TrainedBasis(Basis):
 
     def monotone(self, signs: Tensor) -> Self:
         other = copy(self)
-        other._inputs = tuple(map(int, signs.tolist()))
+        other._limits = replace(self._limits, signs=tuple(map(int, signs.tolist())))
+        return other
+
+    def restrict_interactions(self, groups: NDArray[np.uint64]) -> Self:
+        other = copy(self)
+        other._limits = replace(self._limits, groups=groups)
         return other
 
     def architecture(self, rows: int) -> Architecture:
@@ -110,8 +110,8 @@ class TrainedBasis(Basis):
         if isinstance(X, StoredInputs):
             assert isinstance(objective, Linear)
             rows, part = X.draw(objective, rng.row_seed)
-            return self._minimize(part, rows, X.division.rows, self._inputs, rng, context, last)
-        return self._minimize(objective, X[: objective.rows], objective.rows, self._inputs, rng, context, last)
+            return self._minimize(part, rows, X.division.rows, self._limits, rng, context, last)
+        return self._minimize(objective, X[: objective.rows], objective.rows, self._limits, rng, context, last)
 
     def _minimize_by_member(
         self, objective: Objective, X: MixedRows, rng: RoundStreams, context: FitContext, last: Atoms | None
@@ -119,11 +119,11 @@ class TrainedBasis(Basis):
         """Networks of members that look at inputs of their own, trained together."""
         own = member_inputs(X, objective.rows, rng, context)
         index = [X.inputs_of(member) for member in rng.numbers]
-        signs = tuple(self._inputs[i] for i in index[0]) if self._inputs else ()
         if isinstance(last, Networks):
             last = type(last).cat([last.select(torch.tensor([m])).restricted(at) for m, at in enumerate(index)])
         # constraints are on the table's own columns, which all members look at
-        found = self._minimize(objective, own, objective.rows, signs, rng, context, last).atoms
+        limits = self._limits.of(index[0])
+        found = self._minimize(objective, own, objective.rows, limits, rng, context, last).atoms
         each = (found.select(torch.tensor([m])) for m in range(len(index)))
         wide = [atoms.among(at, at, X.widths) for atoms, at in zip(each, index, strict=True)]
         return Proposal(type(wide[0]).cat(wide))
@@ -133,14 +133,36 @@ class TrainedBasis(Basis):
         objective: Objective,
         X: Inputs | MemberInputs | DividedInputs,
         n: int,
-        signs: tuple[int, ...],
+        limits: InputLimits,
         rng: RoundStreams,
         context: FitContext,
         last: Atoms | None,
     ) -> Proposal:
         """Train on rows ``X`` for a fit of ``n`` training rows, by which the networks have their sizes."""
+        if limits.groups is None:
+            return Proposal(self._trained(objective, X, n, limits, rng, context, last)[0])
+        # few fits are constrained
+        from gce.bases.neural.blocks import best_in_sets
+
+        def train(some: Inputs | MemberInputs | DividedInputs, own: InputLimits) -> tuple[Networks, Tensor]:
+            # the last atom may be of another set
+            return self._trained(objective, some, n, own, rng, context, None)
+
+        return Proposal(best_in_sets(train, X, limits, rng.rows))
+
+    def _trained(
+        self,
+        objective: Objective,
+        X: Inputs | MemberInputs | DividedInputs,
+        n: int,
+        limits: InputLimits,
+        rng: RoundStreams,
+        context: FitContext,
+        last: Atoms | None,
+    ) -> tuple[Networks, Tensor]:
+        """Networks of all inputs of ``X``, and the value of each."""
         models = len(objective.bound) if self.separate else 1
-        architecture, dtype = self.architecture(n).monotone(signs), self.dtype(n)
+        architecture, dtype = self.architecture(n).monotone(limits.signs), self.dtype(n)
         outputs, width = len(objective.bound) // models, X.width if isinstance(X, MemberInputs) else X.shape[1]
         start = drawn(architecture, width, outputs, rng.members, self.restarts * models, dtype, X.device)
         if isinstance(last, Networks) and last.parameters_[0].shape[1:] == start[0].shape[1:]:
@@ -153,14 +175,16 @@ class TrainedBasis(Basis):
             X = X.select(tries) if isinstance(X, MemberInputs) else X
         task = TrainingTask(architecture, task_objective, X, models, rng.rows, context)
         trained = self._train(task, start, self._schedule(n, context), _RETRIES)
-        return Proposal(Networks(architecture.free, self._best(*trained, models), objective.bound, models))
+        parameters, values = self._best(*trained, models)
+        return Networks(architecture.free, parameters, objective.bound, models), values
 
-    def _best(self, parameters: Parameters, values: list[float], models: int) -> Parameters:
-        """The restart with the smallest objective, for each model of each member."""
+    def _best(self, parameters: Parameters, values: list[float], models: int) -> tuple[Parameters, Tensor]:
+        """The restart with the smallest objective, for each model of each member, and its value."""
         by_try = torch.tensor(values, dtype=torch.float64).nan_to_num(math.inf).view(-1, self.restarts, models)
         member, best = torch.arange(len(by_try))[:, None], by_try.argmin(1)
         apart = [p.unflatten(0, tuple(by_try.shape)) for p in parameters]
-        return [p[member, best, torch.arange(models)].flatten(0, 1) for p in apart]
+        chosen = member, best, torch.arange(models)
+        return [p[chosen].flatten(0, 1) for p in apart], by_try[chosen].flatten()
 
     def _trainer(self, task: TrainingTask) -> Trainer:
         """Compiled loops on the CPU, recorded graphs on a GPU, plain tensor operations for all the rest."""

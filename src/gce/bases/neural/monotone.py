@@ -4,10 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class InputLimits:
+    """What networks may not do with their inputs.
+
+    Parameters
+    ----------
+    signs : tuple of int
+        One of -1, 0, 1 per input; empty where all are unconstrained.
+    groups : array of shape (d, W), optional
+        The sets of inputs that may interact, one bit each. Default: all may.
+    """
+
+    signs: tuple[int, ...] = ()
+    groups: NDArray[np.uint64] | None = None
+
+    def of(self, inputs: NDArray[np.intp]) -> InputLimits:
+        """Those of some inputs."""
+        signs = tuple(self.signs[i] for i in inputs) if self.signs else ()
+        return InputLimits(signs, None if self.groups is None else self.groups[inputs])
 
 
 class Shaped:

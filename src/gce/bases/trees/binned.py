@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from gce.bases.trees import Bins
 from gce.bases.trees.binning import CODES, Array, binned_on_device
 from gce.bases.trees.bundles import Bundles, bundle_codes, empty_codes, learn_sparse, unbundled
 from gce.bases.trees.stored import StoredRows
+from gce.bases.trees.tree_data import Constraints
 from gce.preprocessing.mixed import MixedRows, Rows, telling_blocks
 from gce.preprocessing.row_hashes import hash_rows
 from gce.preprocessing.sparse import Inputs, SparseRows
@@ -181,3 +183,31 @@ class BinnedBasis(Basis):
         # once per fit: reading parameters takes as long as a small tree
         context.cached((self,), "checked", lambda: check_parameters(self))
         return context.cached((X,), ("bins", self.max_bins), lambda: BinnedRows.of(X, self.max_bins))
+
+
+class ConstrainedBasis(BinnedBasis):
+    """A basis of trees that may be constrained."""
+
+    #: Inputs in which trees are increasing (1), decreasing (-1) or anything (0); None: all are anything.
+    _signs: NDArray[np.int64] | None = None
+    #: The sets of inputs that may interact, as bits of words ``(d, W)``; None: all may.
+    _groups: NDArray[np.uint64] | None = None
+
+    def monotone(self, signs: Tensor) -> Self:
+        other = copy(self)
+        other._signs = signs.cpu().numpy().astype(np.int64)
+        return other
+
+    def restrict_interactions(self, groups: NDArray[np.uint64]) -> Self:
+        other = copy(self)
+        other._groups = np.ascontiguousarray(groups, np.uint64)
+        return other
+
+    def constraints(self, binned: BinnedRows) -> Constraints:
+        """What trees of binned rows may not do.
+
+        Parameters
+        ----------
+        binned : BinnedRows
+        """
+        return Constraints(binned.by_column(self._signs), binned.by_column(self._groups))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -23,7 +24,7 @@ from gce.bases.objectives import Joint, Objective
 from gce.bases.proposal import Proposal
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
-from gce.bases.trees.binned import BinnedBasis
+from gce.bases.trees.binned import ConstrainedBasis
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
 from gce.distributed.world import World
 from gce.losses import Loss, links
@@ -48,7 +49,7 @@ _ROWS_TRIED = 8192
 FAR = 64.0
 
 
-class Forest(BinnedBasis):
+class Forest(ConstrainedBasis):
     """Averages of extremely randomised trees, fitted to targets rather than gradients.
 
     A forest interpolates its training rows, so that its training risk is no guide: an ensemble with a forest optimises
@@ -118,7 +119,8 @@ class Forest(BinnedBasis):
             return grower.grown([own[first:last] for own in seeds], precision)
 
         def to_atoms(grown: TreeArrays) -> ForestAtoms:
-            return ForestAtoms(grown, offset, reach, len(grown) // len(seeds), link).to(device)
+            atoms = ForestAtoms(grown, offset, reach, len(grown) // len(seeds), link)
+            return (atoms if self._groups is None else atoms.as_sum()).to(device)
 
         grown = self._grow_until(grow, lambda some: _seconds(to_atoms(some), X), context)
         atoms = to_atoms(grown)
@@ -140,7 +142,7 @@ class Forest(BinnedBasis):
             rows = np.flatnonzero(own).astype(np.uint32)
             members.append((rows, WeightedTargets.of(own[rows] / unit, y[rows])))
         tries = self._tries(len(binned.bins.widths), _link(risk.loss))
-        trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf))
+        trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf), self.constraints(binned))
         return _where(trees, centre.device, context.world), _precision(np.abs(y).max(0))
 
     def _grower_of_samples(
@@ -151,7 +153,7 @@ class Forest(BinnedBasis):
         from gce.bases.trees.grower_sampled import SampledTrees
 
         tries = self._tries(len(samples.stored.codes(self.max_bins)[0].widths), link)
-        trees = SampledTrees(samples, self.max_bins, centre, tries, float(self.min_samples_leaf))
+        trees = SampledTrees(samples, self.max_bins, centre, tries, float(self.min_samples_leaf), self.constraints)
         return trees, _precision(samples.largest(centre))
 
     def _grow_until(
@@ -354,6 +356,19 @@ class ForestAtoms(TreeAtomsBase):
             return links.log(p)
         # beside a class of next to no weight the sum may round to 1, or beyond
         return links.log_odds(p.clamp(max=1 - 2**-53)) if self.link == "logit" else links.centred_log(p)
+
+    def as_sum(self) -> ForestAtoms:
+        """Forests whose scores are averages of those of their trees.
+
+        A link of averages, or a bound on them, is no sum any more of functions of the columns of one path each: scores
+        of leaves are, whose averages keep to a bound that all leaves keep to.
+        """
+        trees = self.trees
+        # what is rounded to the trees' precision stays within the bound
+        near = (1 - 2**-20) * self.bound
+        scores = self._outputs(trees.value.double()).clamp(-near, near).masked_fill((trees.left > 0)[:, None], 0)
+        own = replace(trees, value=scores.to(trees.value.dtype))
+        return ForestAtoms(own, torch.zeros_like(self.offset), self.bound, self.n_trees, "identity")
 
     def mix(self, X: Inputs, weights: Tensor) -> Tensor:
         total = torch.zeros(len(X), len(self.bound), dtype=torch.float64, device=X.device)

@@ -45,10 +45,11 @@ class _Forest(ctypes.Structure):
 
 
 def can_grow(trees: RandomTrees, device: torch.device) -> bool:
-    """Whether :class:`DeviceForest` can grow trees on a device."""
+    """Whether :class:`DeviceForest` can grow trees on a device: it knows no constraints, and no kinds of columns."""
     # 0/1 targets of one member may happen to be those of classes
     kinds = {own.weighted.ndim for _, own in trees.members}
-    return cuda.missing(device) is None and len(kinds) == 1 and trees.binned.bins.kinds is None
+    free = trees.constraints.none and trees.binned.bins.kinds is None
+    return cuda.missing(device) is None and len(kinds) == 1 and free
 
 
 class DeviceForest:

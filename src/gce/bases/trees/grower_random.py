@@ -18,6 +18,11 @@ from gce.bases.trees import TreeArrays
 from gce.bases.trees.binned import BinnedRows
 from gce.bases.trees.binning import Grown, KeptKinds, Kinds
 from gce.bases.trees.integers import DIGITS, SHORT, Floats, Ints, integer_weights, rounded, scaled
+from gce.bases.trees.tree_data import UNCONSTRAINED, Constraints
+
+#: Rows of a node up to which monotone columns are cut, where others can be: such a cut bounds all leaves
+#: below it, and high up in a tree these bounds cost more than the column tells (benchmarks/results/constraints.md).
+LATE = 50.0
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,15 @@ class RandomTrees:
         Columns that vary at a node and are tried there, by one random cut each.
     least : float
         Least weight of a leaf.
+    constraints : Constraints, optional
+        Default: none.
     """
 
     binned: BinnedRows
     members: tuple[tuple[NDArray[np.uint32], WeightedTargets], ...]
     tries: int
     least: float
+    constraints: Constraints = UNCONSTRAINED
 
     def grown(self, seeds: Sequence[Sequence[int]], dtype: torch.dtype) -> TreeArrays:
         """Trees of given seeds of each member, one member after another, with leaves of a dtype."""
@@ -105,7 +113,8 @@ class RandomTrees:
         """One tree, whose nodes are in the order of :func:`scatter`."""
         bins, (rows, targets) = self.binned.bins, self.members[member]
         starts = np.append(0, np.cumsum(bins.widths))
-        return scatter(self.binned.codes, rows, targets, self.tries, self.least, seed, bins.values, starts, bins.kinds)
+        given = self.binned.codes, rows, targets, self.tries, self.least, seed, bins.values, starts, bins.kinds
+        return scatter(*given, self.constraints)
 
 
 def scatter(
@@ -118,6 +127,7 @@ def scatter(
     values: Floats,
     starts: NDArray[np.int64],
     kinds: Kinds | None = None,
+    constraints: Constraints = UNCONSTRAINED,
 ) -> Grown:
     """An extremely randomised tree (Geurts, Ernst and Wehenkel, 2006): leaves hold weighted means of targets.
 
@@ -136,6 +146,10 @@ def scatter(
         A value for each code of each column, and where each column's begin.
     kinds : Kinds, optional
         Columns with missing values or categories.
+    constraints : Constraints, optional
+        A cut of a monotone column is taken only if the means of its sides are in order, and no side of a later cut may
+        pass the middle between these; in nodes of more than ``LATE`` rows other columns come first. Where sets of
+        columns may interact, columns are drawn from those that share a set with all columns on the path. Default: none.
 
     Returns
     -------
@@ -150,15 +164,26 @@ def scatter(
     feature, cut, left = (np.empty(2 * n - 1, np.int32) for _ in range(3))
     value = np.empty((2 * n - 1, k))
     kept = KeptKinds(kinds, 2 * n - 1)
+    signs, groups = _contiguous(constraints.signs, np.int64), _contiguous(constraints.groups, np.uint64)
     _grow_random()(
         *(codes, codes.shape[1], len(starts) - 1, values, starts, *kept.given, rows, n, k),
         *(bool(len(targets.weight)), targets.weighted.ndim == 1, targets.weight, targets.weighted, targets.plain),
-        *(targets.relative, tries, SHORT * least / targets.unit, seed, feature, cut, left, value, *kept.arrays, nodes),
+        *(targets.relative, tries, SHORT * least / targets.unit, LATE / targets.unit, seed),
+        *(_address(signs), _address(groups), 0 if groups is None else groups.shape[1]),
+        *(feature, cut, left, value, *kept.arrays, nodes),
     )
     end = int(nodes[0])
     if targets.weighted.ndim == 2:
         value = scaled(value[:end].T, targets.exponent).T
     return kept.tree(feature[:end].copy(), cut[:end].copy(), left[:end].copy(), value[:end].copy())
+
+
+def _contiguous(given: NDArray[Any] | None, dtype: Any) -> NDArray[Any] | None:
+    return None if given is None else np.ascontiguousarray(given, dtype)
+
+
+def _address(given: NDArray[Any] | None) -> int | None:
+    return None if given is None else given.ctypes.data
 
 
 @cache
@@ -168,5 +193,5 @@ def _grow_random() -> Any:
     tree = (ints, ints, ints, floats, c_void_p, c_void_p, longs)
     return kernel(
         "grow_random",
-        *(*table, INT, INT, INT, INT, ints, ints, ints, floats, INT, FLOAT, INT, *tree),
+        *(*table, INT, INT, INT, INT, ints, ints, ints, floats, INT, FLOAT, FLOAT, INT, c_void_p, c_void_p, INT, *tree),
     )

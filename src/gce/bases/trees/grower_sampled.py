@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ from gce.bases.trees.binning import Grown
 from gce.bases.trees.grower_divided import join_trees
 from gce.bases.trees.grower_random import RandomTrees, WeightedTargets
 from gce.bases.trees.samples import Array, RowSamples, TreeSample
+from gce.bases.trees.tree_data import UNCONSTRAINED, Constraints
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,8 @@ class SampledTrees:
         Columns that vary at a node and are tried there, by one random cut each.
     least : float
         Least weight of a leaf.
+    constrain : callable, optional
+        From binned rows to what their trees may not do.
     """
 
     samples: RowSamples
@@ -40,6 +43,7 @@ class SampledTrees:
     centre: Array
     tries: int
     least: float
+    constrain: Callable[[BinnedRows], Constraints] = lambda binned: UNCONSTRAINED
 
     def grown(self, seeds: Sequence[Sequence[int]], dtype: torch.dtype) -> TreeArrays:
         """Trees of given seeds of the one member, with leaves of a dtype."""
@@ -71,4 +75,4 @@ class SampledTrees:
         binned = BinnedRows(stored, stored.codes(self.max_bins)[0], torch.from_numpy(sample.codes))
         targets = WeightedTargets.of(sample.weight, sample.y - self.centre)
         rows = np.arange(len(sample.weight), dtype=np.uint32)
-        return RandomTrees(binned, ((rows, targets),), self.tries, self.least).nodes(0, seed)
+        return RandomTrees(binned, ((rows, targets),), self.tries, self.least, self.constrain(binned)).nodes(0, seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,9 +22,9 @@ from gce.bases.objectives import Objective
 from gce.bases.proposal import Proposal
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.atoms import TreeAtomsBase, sum_leaves, within
-from gce.bases.trees.binned import BinnedBasis, BinnedRows
+from gce.bases.trees.binned import BinnedRows, ConstrainedBasis
 from gce.bases.trees.stored import StoredRows
-from gce.bases.trees.tree_data import Constraints, Shape, TreeSettings
+from gce.bases.trees.tree_data import Shape, TreeSettings
 from gce.losses import Loss
 from gce.preprocessing.mixed import MixedRows, Widths
 from gce.preprocessing.sparse import Inputs
@@ -34,7 +33,7 @@ from gce.preprocessing.sparse import Inputs
 _MOST_LEVELS = 16
 
 
-class Tree(BinnedBasis):
+class Tree(ConstrainedBasis):
     """Regression trees with few leaves, one per output or one for all.
 
     A tree minimises the quadratic model of the objective, ``sum D g + g^2 H / 2`` with gradients ``D`` and Hessians
@@ -124,22 +123,6 @@ class Tree(BinnedBasis):
     def grows_on_codes(self) -> bool:
         return self.outputs_per_tree == "one"
 
-    #: Columns in which trees are increasing (1), decreasing (-1) or anything (0); None: all are anything.
-    _signs: NDArray[np.int64] | None = None
-
-    def monotone(self, signs: Tensor) -> Self:
-        other = copy(self)
-        other._signs = signs.cpu().numpy().astype(np.int64)
-        return other
-
-    #: The sets of columns that may interact, as bits of words ``(d, W)``; None: all may.
-    _groups: NDArray[np.uint64] | None = None
-
-    def restrict_interactions(self, groups: NDArray[np.uint64]) -> Self:
-        other = copy(self)
-        other._groups = np.ascontiguousarray(groups, np.uint64)
-        return other
-
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
         # who imports gce may never grow a tree
         from gce.bases.trees.growth import Growth, tree_grower
@@ -186,7 +169,7 @@ class Tree(BinnedBasis):
             l2=self.l2_regularization,
             subsample=self.subsample,
             columns=min(d, max(1, round(self.max_features * d))),
-            constraints=Constraints(binned.by_column(self._signs), binned.by_column(self._groups)),
+            constraints=self.constraints(binned),
         )
 
     @property

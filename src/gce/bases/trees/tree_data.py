@@ -151,6 +151,14 @@ class Constraints:
     signs: NDArray[np.int64] | None = None
     groups: NDArray[np.uint64] | None = None
 
+    @property
+    def none(self) -> bool:
+        """There are none."""
+        return self.signs is None and self.groups is None
+
+
+UNCONSTRAINED = Constraints()
+
 
 @dataclass(frozen=True)
 class TreeSettings:
