@@ -1,0 +1,232 @@
+"""How large residuals are, row by row: a second hull, fitted to those of the rows held out."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gce._utils.random import Streams
+from gce.bases import SymmetricTree
+from gce.frank_wolfe.algorithms import Boosting
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.losses import Squared
+from gce.losses.line_search import Exact
+from gce.preprocessing.mixed import MixedRows, Rows, telling_blocks
+from gce.preprocessing.row_hashes import hash_rows
+from gce.training.calibration import HeldOutScores, evidence_rows, residual_range, spread_residuals
+from gce.training.callbacks import FamilyTimeLimit, SharedEarlyStopping
+from gce.training.families import suits_trees
+from gce.training.family_fit import FamilyFit, Method
+from gce.training.problem import Problem
+
+Array = NDArray[np.float64]
+
+#: The hull predicts this power of a residual's size: large ones would outweigh the others in the squared error. This and
+#: the settings of the trees were chosen by the interval score on the sets of benchmarks/intervals.py, of other seeds.
+POWER = 0.7
+#: Scales are relative to the mean size of residuals; a smaller one is this one.
+LEAST_SCALE = 0.1
+_ROUNDS, _PATIENCE = 60, 8
+#: Rows that scales are worth learning from, and rows that they are learned from at most.
+_FEWEST_ROWS, _MOST_ROWS = 100, 32_768
+#: Folds of the rows that a single member held out.
+_FOLDS = 5
+#: The coverage by which scaled and constant widths are compared.
+_COVERAGE = 0.9
+#: Seconds per row, column, member and round on one thread of a slow processor.
+_SECONDS = 2e-8
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualScale:
+    """How large residuals are expected to be, relative to their mean size.
+
+    Parameters
+    ----------
+    ensemble : ConvexEnsemble
+        Predicts sizes to the power of :data:`POWER`.
+    residuals : array of shape (r, k)
+        Sorted residuals of held-out rows, each divided by a scale that its row had no part in.
+    """
+
+    ensemble: ConvexEnsemble
+    residuals: Array
+
+    def scales(self, scores: Tensor) -> Tensor:
+        """Scales ``(n, k)`` from the raw scores of the ensemble."""
+        return scales_of(scores)
+
+
+def scales_of(scores: Tensor) -> Tensor:
+    """Scales, at least :data:`LEAST_SCALE`, from predicted powers of sizes."""
+    return (scores.clamp(min=0) ** (1 / POWER)).clamp(min=LEAST_SCALE)
+
+
+def fit_scale(problem: Problem, residual: Tensor, weight: Tensor, deadline: float = math.inf) -> ResidualScale | None:
+    """Fit scales to the residuals of held-out rows.
+
+    Where several members hold out rows, each has a scale of its own, learned from the rows that the others hold out and
+    it does not; where only one does, its rows are divided into folds. So no row has a part in its own scale, and scaled
+    residuals are as exchangeable with those of new rows as the residuals are.
+
+    Parameters
+    ----------
+    problem : Problem
+        That of the fit.
+    residual : Tensor of shape (h, k)
+        Of each pair of a member and a row that it holds out, in the order of ``problem.held_out.nonzero()``.
+    weight : Tensor of shape (h,)
+        Their sample weights.
+    deadline : float, default=math.inf
+        On the clock of ``time.monotonic``.
+
+    Returns
+    -------
+    ResidualScale or None
+        None where residuals are too few or time is too short, and where constant widths do as well.
+    """
+    if not suits_trees(problem.X) or not bool(residual.isfinite().all()):
+        return None
+    pairs = _pairs(problem, residual, weight)
+    if pairs is None or not _in_time(pairs, deadline):
+        return None
+    unit = (pairs.share[:, None] * pairs.residual.abs()).sum(0)
+    relative = pairs.residual / torch.where(unit > 0, unit, 1.0)
+    fit, scores = _fit_hull(pairs, relative.abs(), deadline)
+    scale = scales_of(scores)
+    if not _narrower(relative, scale, pairs.weight):
+        return None
+    scaled = pairs.residual / scale
+    kept = spread_residuals(HeldOutScores(torch.zeros_like(scaled), scaled, pairs.weight))
+    return ResidualScale(fit.record.ensemble(_offset(pairs, relative.abs())), kept)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Pairs of a member and a row that it holds out.
+
+    Parameters
+    ----------
+    X : rows of shape (n, d)
+        Those that are held out by any member; the first of them are also trained on.
+    train, held_out : Tensor of shape (M, n)
+        Sample weights of the rows that each member learns scales from, and of those whose scales it predicts.
+    member, row : Tensor of shape (h,)
+    residual : Tensor of shape (h, k)
+    weight : Tensor of shape (h,)
+    """
+
+    X: Rows
+    train: Tensor
+    held_out: Tensor
+    member: Tensor
+    row: Tensor
+    residual: Tensor
+    weight: Tensor
+
+    @property
+    def share(self) -> Tensor:
+        """Weights that sum to 1, ``(h,)``."""
+        return self.weight / self.weight.sum()
+
+    def by_row(self, values: Tensor) -> Tensor:
+        """Means of values ``(h, k)`` over the members that hold out a row, ``(n, k)``."""
+        n = self.train.shape[1]
+        total = values.new_zeros(n, values.shape[1]).index_add_(0, self.row, self.weight[:, None] * values)
+        return total / values.new_zeros(n).index_add_(0, self.row, self.weight)[:, None]
+
+
+def _pairs(problem: Problem, residual: Tensor, weight: Tensor) -> _Pairs | None:
+    """The rows that scales are learned from; None where they are too few."""
+    member, row = problem.held_out.nonzero().T
+    known = row.unique()
+    known = known[:: math.ceil(len(known) / _MOST_ROWS)]
+    if len(known) < _FEWEST_ROWS:
+        return None
+    taken = torch.isin(row, known)
+    member, residual, weight = member[taken], residual[taken], weight[taken]
+    X, row = problem.X[known], torch.searchsorted(known, row[taken])
+    members = problem.members
+    if members == 1:
+        # statistics of the target are of the rows that this member trained on, and of no row here: all may look
+        X = replace(X, owner=None) if isinstance(X, MixedRows) else X
+        members, member = _FOLDS, _folds(X).to(row.device)[row]
+    held_out = weight.new_zeros(members, len(known)).index_put_((member, row), weight, accumulate=True)
+    train = torch.where(held_out > 0, 0.0, held_out.sum(0))
+    if not bool((train > 0).any(1).all() & (held_out > 0).any(1).all()):
+        return None
+    # rows that any member trains on come first
+    order = (~(train > 0).any(0)).to(torch.int8).argsort(stable=True)
+    return _Pairs(X[order], train[:, order], held_out[:, order], member, order.argsort()[row], residual, weight)
+
+
+def _folds(X: Rows) -> Tensor:
+    """A fold of each row ``(n,)``, by its values: rows that are equal share one, so that weights are repetitions."""
+    hashes = np.concatenate([hash_rows(block) for block in telling_blocks(X)])
+    return torch.from_numpy((hashes % np.uint64(_FOLDS)).astype(np.int64))
+
+
+def _in_time(pairs: _Pairs, deadline: float) -> bool:
+    members, rows = pairs.train.shape
+    return time.monotonic() + _SECONDS * members * rows * pairs.X.shape[1] * _ROUNDS < deadline
+
+
+def _offset(pairs: _Pairs, size: Tensor) -> Tensor:
+    return (pairs.share[:, None] * pairs.by_row(size)[pairs.row] ** POWER).sum(0)
+
+
+def _fit_hull(pairs: _Pairs, size: Tensor, deadline: float) -> tuple[FamilyFit, Tensor]:
+    """The hull, fitted to sizes ``(h, k)``, and the scores ``(h, k)`` by which members predict those of their rows."""
+    basis = SymmetricTree(max_depth=4, max_bins=32)
+    algorithm = Boosting(basis.learning_rate)
+    y, offset = pairs.by_row(size) ** POWER, _offset(pairs, size)
+    reach = (y - offset).abs().amax(0)
+    bound = algorithm.bound_factor(_ROUNDS) * torch.where(reach > 0, reach, 1.0)
+    total = pairs.train.sum(1)
+    problem = Problem(
+        Squared(),
+        pairs.X,
+        y,
+        pairs.train / total[:, None],
+        pairs.held_out / pairs.held_out.sum(1, keepdim=True),
+        offset,
+        bound,
+        torch.maximum(total, total**2 / pairs.train.square().sum(1)),
+    )
+    # nothing is drawn: any seed will do
+    streams = Streams(0, tuple(range(problem.members)))
+    fit = FamilyFit("scale", problem.members, SharedEarlyStopping(_PATIENCE, 1e-6), inflated_bound=True)
+    limits = [] if deadline == math.inf else [FamilyTimeLimit(deadline)]
+    method = Method(algorithm, basis, Exact(), streams)
+    fit.run(problem, method, max_iter=_ROUNDS, max_calls=_ROUNDS, callbacks=limits)
+    assert fit.best_outputs is not None
+    return fit, offset + fit.best_outputs[pairs.member, pairs.row]
+
+
+def _narrower(residual: Tensor, scale: Tensor, weight: Tensor) -> bool:
+    """Whether scaled intervals have a lower interval score than constant ones, by more than a standard error."""
+    constant = _interval_scores(residual, torch.ones_like(scale), weight)
+    scaled = _interval_scores(residual, scale, weight)
+    if not bool((constant.isfinite() & scaled.isfinite()).all()):
+        return False
+    share = weight / weight.sum()
+    mean = share @ constant
+    gain = ((constant - scaled) / torch.where(mean > 0, mean, 1.0)).mean(1)
+    found = float(share @ gain)
+    error = math.sqrt(float(share @ (gain - found) ** 2) / evidence_rows(weight))
+    return found > error
+
+
+def _interval_scores(residual: Tensor, scale: Tensor, weight: Tensor) -> Tensor:
+    """The width of each row's interval, and the distance of what it misses divided by half of what it may miss."""
+    scaled = residual / scale
+    kept = spread_residuals(HeldOutScores(torch.zeros_like(scaled), scaled, weight))
+    low, high = (torch.from_numpy(end).to(scale) * scale for end in residual_range(kept, _COVERAGE))
+    missed = (low - residual).clamp(min=0) + (residual - high).clamp(min=0)
+    return high - low + 2 / (1 - _COVERAGE) * missed
