@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -163,7 +163,14 @@ def held_out_residuals(loss: Loss, rows: HeldOutScores) -> Tensor:
     return rows.y - loss.predict(rows.pred)
 
 
-def with_scale(found: Calibration, loss: Loss, problem: Problem, rows: HeldOutScores, deadline: float) -> Calibration:
+def with_scale(
+    found: Calibration,
+    loss: Loss,
+    problem: Problem,
+    rows: HeldOutScores,
+    members: Sequence[ConvexEnsemble],
+    deadline: float,
+) -> Calibration:
     """The calibration of a regression, with the scale of its residuals where that makes intervals better.
 
     Parameters
@@ -174,6 +181,8 @@ def with_scale(found: Calibration, loss: Loss, problem: Problem, rows: HeldOutSc
         What ``rows`` were held out of.
     rows : HeldOutScores
         At least one.
+    members : sequence of ConvexEnsemble
+        Those that held out the rows, and are averaged.
     deadline : float
         On the clock of ``time.monotonic``.
 
@@ -184,7 +193,8 @@ def with_scale(found: Calibration, loss: Loss, problem: Problem, rows: HeldOutSc
     # it fits a family, and families are calibrated by this module
     from gce.training.residual_scale import fit_scale
 
-    return replace(found, scale=fit_scale(problem, held_out_residuals(loss, rows), rows.weight, deadline))
+    residual = held_out_residuals(loss, rows)
+    return replace(found, scale=fit_scale(problem, residual, rows.weight, members, deadline))
 
 
 def spread_residuals(rows: HeldOutScores) -> Array:

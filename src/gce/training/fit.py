@@ -382,7 +382,10 @@ def _calibration(data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores, d
     problem = data.problem
     if len(rows.y):
         found = data.target.calibrate(data.loss, rows)
-        return found if data.target.classes is not None else with_scale(found, data.loss, problem, rows, deadline)
+        if data.target.classes is not None:
+            return found
+        members = [ensemble.of_member(m) for m in range(ensemble.members)]
+        return with_scale(found, data.loss, problem, rows, members, deadline)
     return data.target.calibrate_in_sample(
         data.loss, len(problem.y), lambda: HeldOutScores(ensemble(problem.X), problem.y, problem.train[0])
     )

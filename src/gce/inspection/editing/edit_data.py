@@ -174,7 +174,7 @@ def with_weights(
     rows = _predict_held_out(edited, data)
     calibration = data.target.calibrate(result.loss, rows)
     if data.target.classes is None:
-        calibration = with_scale(calibration, result.loss, data.problem, rows, math.inf)
+        calibration = with_scale(calibration, result.loss, data.problem, rows, simplices(edited), math.inf)
     return replace(edited, calibration=calibration)
 
 
