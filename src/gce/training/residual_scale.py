@@ -28,8 +28,8 @@ from gce.training.problem import Problem
 
 Array = NDArray[np.float64]
 
-#: The hull predicts this power of a residual's size: large ones would outweigh the others in the squared error. This and
-#: the settings of the trees were chosen by the interval score on the sets of benchmarks/intervals.py, of other seeds.
+#: The hull predicts this power of a residual's size: large ones would outweigh the others in the squared error. Chosen,
+#: as the settings of the trees, by the interval score on the sets of benchmarks/intervals.py, with other seeds.
 POWER = 0.7
 #: Scales are relative to the mean size of residuals; a smaller one is this one.
 LEAST_SCALE = 0.1
@@ -40,8 +40,8 @@ _FEWEST_ROWS, _MOST_ROWS = 100, 16_384
 _FOLDS = 5
 #: The coverage by which scaled and constant widths are compared.
 _COVERAGE = 0.9
-#: Members whose mean is more than one of them, pairs by which that is judged, and the least that is left of a residual's
-#: square.
+#: Members whose variance can be estimated without one of them, pairs of which that is done, and the least that may be
+#: left of a squared residual.
 _FEWEST_MEMBERS, _GAIN_PAIRS, _LEAST_LEFT = 3, 2048, 0.25
 #: Seconds per row, column, member and round on one thread of a slow processor.
 _SECONDS = 2e-8
@@ -83,8 +83,9 @@ def fit_scale(
     """Fit scales to the residuals of held-out rows.
 
     Where several members hold out rows, each has a scale of its own, learned from the rows that the others hold out and
-    it does not; where only one does, its rows are divided into folds. So no row has a part in its own scale, and scaled
-    residuals are as exchangeable with those of new rows as the residuals are.
+    it does not; where only one does, its rows are divided into folds. So no row has a part in its own scale (but in the
+    stopping round and the offset, which all share), and scaled residuals are as exchangeable with those of new rows as
+    the residuals are.
 
     Parameters
     ----------
@@ -109,15 +110,16 @@ def fit_scale(
     pairs = _pairs(problem, residual, weight)
     if pairs is None or not _in_time(pairs, deadline):
         return None
-    unit = (pairs.share[:, None] * pairs.residual.abs()).sum(0)
-    relative = pairs.residual / torch.where(unit > 0, unit, 1.0)
-    fit, scores = _fit_hull(pairs, relative.abs(), deadline)
+    mean = pairs.share @ pairs.residual.abs()
+    unit = torch.where(mean > 0, mean, 1.0)
+    pairs = replace(pairs, residual=pairs.residual / unit)
+    fit, scores = _fit_hull(pairs, deadline)
     scale = scales_of(scores)
-    if not _narrower(relative, scale, pairs.weight):
+    if not _narrower(pairs.residual, scale, pairs.weight):
         return None
-    scaled = pairs.residual / scale * _left_by_averaging(members, problem, pairs, scale)
+    scaled = pairs.residual / scale * unit * _left_by_averaging(members, problem, pairs, scale, unit)
     kept = spread_residuals(HeldOutScores(torch.zeros_like(scaled), scaled, pairs.weight))
-    return ResidualScale(fit.record.ensemble(_offset(pairs, relative.abs())), kept)
+    return ResidualScale(fit.record.ensemble(_offset(pairs)), kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,18 +150,19 @@ class _Pairs:
         """Weights that sum to 1, ``(h,)``."""
         return self.weight / self.weight.sum()
 
-    def by_row(self, values: Tensor) -> Tensor:
-        """Means of values ``(h, k)`` over the members that hold out a row, ``(n, k)``."""
-        n = self.train.shape[1]
-        total = values.new_zeros(n, values.shape[1]).index_add_(0, self.row, self.weight[:, None] * values)
-        return total / values.new_zeros(n).index_add_(0, self.row, self.weight)[:, None]
+    @property
+    def targets(self) -> Tensor:
+        """Powers of the mean size of a row's residuals, ``(n, k)``, over the members that hold it out."""
+        n, k = self.train.shape[1], self.residual.shape[1]
+        total = self.weight.new_zeros(n, k).index_add_(0, self.row, self.weight[:, None] * self.residual.abs())
+        return (total / self.weight.new_zeros(n).index_add_(0, self.row, self.weight)[:, None]) ** POWER
 
 
 def _pairs(problem: Problem, residual: Tensor, weight: Tensor) -> _Pairs | None:
     """The rows that scales are learned from; None where they are too few."""
     member, row = problem.held_out.nonzero().T
     known = row.unique()
-    known = known[:: math.ceil(len(known) / _MOST_ROWS)]
+    known = known[:: math.ceil(len(known) / _MOST_ROWS)].contiguous()
     if len(known) < _FEWEST_ROWS:
         return None
     taken = torch.isin(row, known)
@@ -190,15 +193,16 @@ def _in_time(pairs: _Pairs, deadline: float) -> bool:
     return time.monotonic() + _SECONDS * members * rows * pairs.X.shape[1] * _ROUNDS < deadline
 
 
-def _offset(pairs: _Pairs, size: Tensor) -> Tensor:
-    return (pairs.share[:, None] * pairs.by_row(size)[pairs.row] ** POWER).sum(0)
+def _offset(pairs: _Pairs) -> Tensor:
+    """The mean of what the hull predicts, ``(k,)``."""
+    return pairs.share @ pairs.targets[pairs.row]
 
 
-def _fit_hull(pairs: _Pairs, size: Tensor, deadline: float) -> tuple[FamilyFit, Tensor]:
-    """The hull, fitted to sizes ``(h, k)``, and the scores ``(h, k)`` by which members predict those of their rows."""
+def _fit_hull(pairs: _Pairs, deadline: float) -> tuple[FamilyFit, Tensor]:
+    """The hull, fitted to sizes of residuals, and the scores ``(h, k)`` of the rows that each member holds out."""
     basis = SymmetricTree(max_depth=4, max_bins=32)
     algorithm = Boosting(basis.learning_rate)
-    y, offset = pairs.by_row(size) ** POWER, _offset(pairs, size)
+    y, offset = pairs.targets, _offset(pairs)
     reach = (y - offset).abs().amax(0)
     bound = algorithm.bound_factor(_ROUNDS) * torch.where(reach > 0, reach, 1.0)
     total = pairs.train.sum(1)
@@ -237,9 +241,11 @@ def _narrower(residual: Tensor, scale: Tensor, weight: Tensor) -> bool:
 
 
 def _left_by_averaging(
-    members: Sequence[ConvexEnsemble], problem: Problem, pairs: _Pairs, scale: Tensor
+    members: Sequence[ConvexEnsemble], problem: Problem, pairs: _Pairs, scale: Tensor, unit: Tensor
 ) -> Tensor:
     """What the mean of members leaves of the size of a member's residuals, ``(k,)``, at most 1.
+
+    Residuals of pairs are in units ``(k,)``, and scales ``(h, k)`` have none.
 
     The squared error of a mean is the mean squared error less the variance of the members (Krogh and Vedelsby, 1995).
     Of a row that one member holds out the variance is that of the others, who know its target and so differ less than
@@ -251,7 +257,7 @@ def _left_by_averaging(
         return torch.ones_like(scale[0])
     some = torch.arange(0, len(pairs.row), math.ceil(len(pairs.row) / _GAIN_PAIRS), device=scale.device)
     X = pairs.X[pairs.row[some]]
-    preds = torch.stack([problem.loss.predict(member(X)) for member in members])
+    preds = torch.stack([problem.loss.predict(member(X)) / unit for member in members])
     other = (torch.arange(count, device=scale.device)[:, None] != pairs.member[some])[..., None]
     mean = (other * preds).sum(0) / (count - 1)
     variance = (other * (preds - mean).square()).sum(0) / (count - 2)

@@ -1,0 +1,399 @@
+"""Intervals whose width depends on the row: coverage, scales, and where a model has none."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
+
+import gce
+from gce import GCEClassifier, GCERegressor, NNRegressor
+from gce.bases import Zero
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.io import container
+from gce.losses import Squared
+from gce.training.calibration import HeldOutScores, held_out_residuals, residual_range
+from gce.training.problem import Problem
+from gce.training.residual_scale import LEAST_SCALE, _left_by_averaging, _pairs, fit_scale, scales_of
+
+FAST = {"basis": "symmetric", "max_atoms": 25, "random_state": 0, "verbose": False}
+
+
+def noise(X):
+    return 0.2 + 1.8 * (X[:, 1] > 0)
+
+
+def rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 3))
+    return X, X[:, 0] + noise(X) * rng.normal(size=n)
+
+
+X, Y = rows(600)
+NEW, NEW_Y = rows(4000, 1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return GCERegressor(**FAST).fit(X, Y)
+
+
+def covered(ends, y):
+    low, high = np.moveaxis(ends, -1, 0)
+    return np.mean((low <= y) & (y <= high), 0)
+
+
+def widths(ends):
+    return ends[..., 1] - ends[..., 0]
+
+
+def test_scaled_intervals_follow_the_noise_and_cover(model):
+    scaled, constant = (model.predict_interval(NEW, method=method) for method in ("scaled", "constant"))
+    np.testing.assert_array_equal(model.predict_interval(NEW), scaled)
+    assert np.ptp(widths(constant)) < 1e-12
+    quiet, loud = (np.median(widths(scaled)[noise(NEW) == size]) for size in (0.2, 2.0))
+    assert loud > 4 * quiet
+    assert widths(scaled).mean() < widths(constant).mean()
+    for coverage in (0.5, 0.8, 0.9):
+        error = 4 * math.sqrt(coverage * (1 - coverage) * (1 / len(X) + 1 / len(NEW)))
+        assert abs(covered(model.predict_interval(NEW, coverage), NEW_Y) - coverage) <= error
+
+
+def test_one_held_out_part_covers_as_split_conformal_prediction_does():
+    """The mean over many fits: each has an error of its own rows, which the mean has not."""
+    found = []
+    for seed in range(20):
+        own, y = rows(700, 100 + seed)
+        fitted = GCERegressor(cv=None, validation_fraction=0.5, **FAST).fit(own, y)
+        assert fitted.result_.calibration.scale is not None
+        found.append(covered(fitted.predict_interval(NEW), NEW_Y))
+    assert abs(np.mean(found) - 0.9) <= 3 * np.std(found) / math.sqrt(len(found)) + 2 / 350
+
+
+def test_intervals_are_nested(model):
+    ends = [model.predict_interval(NEW, coverage) for coverage in (0.1, 0.5, 0.8, 0.9, 0.95)]
+    for inner, outer in pairwise(ends):
+        assert (outer[:, 0] <= inner[:, 0]).all()
+        assert (inner[:, 1] <= outer[:, 1]).all()
+    assert np.isinf(model.predict_interval(NEW, 0.9999)).all()
+
+
+def test_noise_that_is_the_same_everywhere_gives_the_same_width_nearly():
+    rng = np.random.default_rng(0)
+    own = rng.uniform(-1, 1, (600, 3))
+    fitted = GCERegressor(**FAST).fit(own, own[:, 0] + rng.normal(size=600))
+    found = widths(fitted.predict_interval(NEW))
+    assert found.std() < 0.05 * found.mean()
+
+
+def test_models_without_a_scale():
+    constant = GCERegressor(**FAST).fit(X, np.full(len(X), 3.0))
+    few = GCERegressor(**FAST).fit(X[:15], Y[:15])
+    for fitted in (constant, few):
+        assert fitted.result_.calibration.scale is None
+        with pytest.raises(ValueError, match=r"'scaled' needs a fit that found widths by row .* use method='auto'"):
+            fitted.predict_interval(X, method="scaled")
+    np.testing.assert_allclose(constant.predict_interval(X), 3.0)
+    assert np.isinf(few.predict_interval(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("given_", "words"),
+    [
+        ({"coverage": 0}, r"coverage must be in \(0, 1\), got 0"),
+        ({"coverage": 1.5}, r"coverage must be in \(0, 1\), got 1.5"),
+        ({"coverage": "most"}, r"coverage must be in \(0, 1\), got 'most'"),
+        ({"method": "wide"}, "method must be 'auto', 'scaled' or 'constant', got 'wide'"),
+        ({"method": None}, "method must be 'auto', 'scaled' or 'constant', got None"),
+    ],
+)
+def test_refused(model, given_, words):
+    with pytest.raises(ValueError, match=words):
+        model.predict_interval(X, **given_)
+
+
+def test_each_target_has_a_scale_of_its_own():
+    rng = np.random.default_rng(3)
+    other = 1000 * (X[:, 2] + (0.2 + 1.8 * (X[:, 0] > 0)) * rng.normal(size=len(X)))
+    fitted = GCERegressor(**FAST).fit(X, np.c_[Y, other, np.zeros(len(X))])
+    found = widths(fitted.predict_interval(NEW))
+    assert found.shape == (len(NEW), 3)
+    for output, column in ((0, 1), (1, 0)):
+        loud = NEW[:, column] > 0
+        assert np.median(found[loud, output]) > 3 * np.median(found[~loud, output])
+    np.testing.assert_array_equal(found[:, 2], 0.0)
+    assert (np.abs(covered(fitted.predict_interval(NEW)[:, :1], NEW_Y[:, None]) - 0.9) < 0.05).all()
+
+
+@pytest.mark.parametrize("kind", ["file", "resumable file", "joblib"])
+def test_kept_to_the_bit(model, kind, tmp_path):
+    path = tmp_path / "model.safetensors"
+    if kind == "joblib":
+        joblib.dump(model, path)
+        again = joblib.load(path)
+    else:
+        model.save(path, resumable=kind.startswith("resumable"))
+        again = gce.load(path)
+    assert again.result_.calibration.scale is not None
+    for method in ("scaled", "constant"):
+        found, known = (own.predict_interval(NEW, method=method) for own in (again, model))
+        np.testing.assert_array_equal(found, known)
+
+
+def _unsorted(meta, tensors):
+    tensors["scale.residuals"] = tensors["scale.residuals"].flip(0).contiguous()
+
+
+def _other_outputs(meta, tensors):
+    tensors["scale.residuals"] = tensors["scale.residuals"].repeat(1, 2)
+
+
+def _negative(meta, tensors):
+    tensors["scale.bound"] = -tensors["scale.bound"]
+
+
+def _no_atoms(meta, tensors):
+    del meta["scale"]["ensemble"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_unsorted, "scaled residuals must be sorted"),
+        (_other_outputs, "'residuals' must be"),
+        (_negative, "a bound must be positive"),
+        (_no_atoms, "'ensemble' is missing"),
+    ],
+)
+def test_files_with_an_impossible_scale_are_refused(model, change, words, tmp_path):
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    meta, tensors = container.read(path)
+    change(meta, tensors)
+    container.write(path, meta, tensors)
+    with pytest.raises(ValueError, match=words):
+        gce.load(path)
+
+
+def test_a_classifier_has_no_scale(model, tmp_path):
+    path, other = tmp_path / "model.safetensors", tmp_path / "classifier.safetensors"
+    model.save(path)
+    GCEClassifier(**FAST).fit(X, Y > 0).save(other)
+    (meta, tensors), (own_meta, own) = container.read(other), container.read(path)
+    meta["scale"] = own_meta["scale"]
+    container.write(other, meta, tensors | {name: t for name, t in own.items() if name.startswith("scale.")})
+    with pytest.raises(ValueError, match="a classifier has no residuals"):
+        gce.load(other)
+
+
+def test_an_interrupted_fit_ends_in_the_same_intervals(model, tmp_path):
+    def interrupt(step):
+        if step.t == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        GCERegressor(callbacks=[interrupt], **FAST).fit(X, Y, checkpoint=tmp_path / "fit")
+    resumed = GCERegressor(**FAST).fit(X, Y, checkpoint=tmp_path / "fit")
+    np.testing.assert_array_equal(resumed.predict_interval(NEW), model.predict_interval(NEW))
+
+
+def test_a_continued_fit_has_the_scale_of_its_own_residuals(model):
+    short = GCERegressor(warm_start=True, **FAST | {"max_atoms": 5}).fit(X, Y)
+    before = short.predict_interval(NEW)
+    short.set_params(max_atoms=25).fit(X, Y)
+    # a continued fit sums up predictions in another order
+    np.testing.assert_allclose(short.predict_interval(NEW), model.predict_interval(NEW), rtol=1e-9, atol=1e-12)
+    assert not np.allclose(before, short.predict_interval(NEW), rtol=1e-3)
+
+
+def test_edits_learn_the_scale_anew_and_imitations_keep_it(model):
+    pruned = model.prune(10, X=X, y=Y)
+    elsewhere = model.reweight(NEW[:1000], NEW_Y[:1000])
+    for edited in (pruned, elsewhere):
+        assert edited.result_.calibration.scale is not model.result_.calibration.scale
+        assert abs(covered(edited.predict_interval(NEW[1000:], method="scaled"), NEW_Y[1000:]) - 0.9) < 0.05
+    assert model.prune(10, X=X).result_.calibration.scale is model.result_.calibration.scale
+
+
+@pytest.mark.parametrize(
+    "given_",
+    [
+        {"cv": KFold(3)},
+        {"cv": ShuffleSplit(6, random_state=0)},
+        {"cv": TimeSeriesSplit(4)},
+        {"cv": None, "validation_fraction": 0.5},
+        {"cv": [(np.arange(300), np.arange(300, 600))] * 2},
+    ],
+    ids=str,
+)
+def test_whatever_rows_are_held_out(given_):
+    fitted = GCERegressor(**given_, **FAST).fit(X, Y)
+    # rows that all members hold out leave none to learn scales from
+    assert (fitted.result_.calibration.scale is None) == isinstance(given_["cv"], list)
+    assert abs(covered(fitted.predict_interval(NEW), NEW_Y) - 0.9) < 0.05
+
+
+def test_groups_validation_rows_and_networks():
+    groups = np.arange(len(X)) // 4
+    by_group = GCERegressor(**FAST).fit(X, Y, groups=groups)
+    given_rows = GCERegressor(**FAST).fit(X, Y, X_val=NEW[:300], y_val=NEW_Y[:300])
+    network = NNRegressor(hidden=5, max_epochs=30, random_state=0).fit(X, Y)
+    for fitted in (by_group, given_rows, network):
+        assert fitted.result_.calibration.scale is not None
+        assert abs(covered(fitted.predict_interval(NEW[300:]), NEW_Y[300:]) - 0.9) < 0.05
+
+
+def test_categories_with_statistics_of_the_target_have_scales_too():
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 150, 900)
+    size = np.where(np.arange(150) % 2, 0.2, 2.0)
+    films = {"film": code.astype(str), "x": rng.normal(size=900)}
+    y = rng.normal(size=150)[code] + size[code] * rng.normal(size=900)
+    for cv in ("auto", None):
+        fitted = GCERegressor(cv=cv, **FAST).fit(pd.DataFrame(films), y)
+        assert fitted.table_.statistics is not None
+        assert np.isfinite(fitted.predict_interval(pd.DataFrame(films))).all()
+
+
+# The scale by itself.
+
+
+def folded(own, residual, held_out):
+    """The problem of a fit whose members hold out rows by weights ``(M, N)``."""
+    weight = torch.as_tensor(held_out, dtype=torch.float64)
+    k = residual.shape[1]
+    offset = torch.zeros(k, dtype=torch.float64)
+    train = (weight == 0).double()
+    return Problem(Squared(), torch.from_numpy(own), torch.from_numpy(residual), train, weight, offset, offset + 1)
+
+
+def of_pairs(problem, residual):
+    member, row = problem.held_out.nonzero().T
+    return torch.from_numpy(residual)[row], problem.held_out[member, row]
+
+
+def by_folds(n, folds=5):
+    return (np.arange(n) % folds == np.arange(folds)[:, None]).astype(float)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**31), members=st.integers(1, 6))
+def test_no_row_has_a_part_in_its_own_scale(seed, members):
+    rng = np.random.default_rng(seed)
+    n = 200
+    own, residual = rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
+    held_out = (rng.random((members, n)) < 0.6) * rng.integers(1, 3, (members, n))
+    problem = folded(own, residual, held_out)
+    residuals, weight = of_pairs(problem, residual)
+    pairs = _pairs(problem, residuals, weight)
+    if pairs is None:
+        return
+    assert not ((pairs.train > 0) & (pairs.held_out > 0)).any()
+    assert (pairs.held_out[pairs.member, pairs.row] > 0).all()
+    trained = (pairs.train > 0).any(0)
+    assert trained[: int(trained.sum())].all()
+    # pairs still are those of their rows
+    of = {tuple(x): r for x, r in zip(own.tolist(), residual.tolist(), strict=True)}
+    assert [of[tuple(x)] for x in pairs.X[pairs.row].tolist()] == pairs.residual.tolist()
+
+
+def test_a_sample_of_weight_two_is_two_samples():
+    own, y = rows(300, 5)
+    residual = (y - own[:, 0])[:, None]
+    count = np.random.default_rng(0).integers(1, 4, 300)
+    twice = np.repeat(np.arange(300), count)
+    for held_out in (by_folds(300), np.ones((1, 300))):
+        weighted = folded(own, residual, held_out * count)
+        repeated = folded(own[twice], residual[twice], held_out[:, twice])
+        found = [
+            fit_scale(problem, *of_pairs(problem, some))
+            for problem, some in ((weighted, residual), (repeated, residual[twice]))
+        ]
+        scales = [one.scales(one.ensemble(torch.from_numpy(NEW))) for one in found]
+        np.testing.assert_allclose(*scales, rtol=1e-9)
+
+
+def test_units_do_not_matter():
+    own, y = rows(300, 6)
+    residual = (y - own[:, 0])[:, None]
+    problem = folded(own, residual, by_folds(300))
+    plain, weight = of_pairs(problem, residual)
+    one, other = (fit_scale(problem, unit * plain, weight) for unit in (1.0, 2.0**400))
+    np.testing.assert_array_equal(one.residuals * 2.0**400, other.residuals)
+    np.testing.assert_array_equal(one.ensemble.weights, other.ensemble.weights)
+
+
+def test_scales_are_positive():
+    scores = torch.tensor([[-1.0], [0.0], [0.5], [3.0]])
+    found = scales_of(scores)
+    assert (found >= LEAST_SCALE).all()
+    assert (found.diff(dim=0) >= 0).all()
+
+
+def test_no_scale_where_time_is_short_or_a_residual_is_infinite():
+    own, y = rows(300, 7)
+    residual = (y - own[:, 0])[:, None]
+    problem = folded(own, residual, by_folds(300))
+    plain, weight = of_pairs(problem, residual)
+    assert fit_scale(problem, plain, weight) is not None
+    assert fit_scale(problem, plain, weight, deadline=0.0) is None
+    plain[3] = math.inf
+    assert fit_scale(problem, plain, weight) is None
+
+
+def test_the_mean_of_members_leaves_what_the_ambiguity_decomposition_says():
+    rng = np.random.default_rng(0)
+    n, count = 150, 4
+    own, residual = rng.normal(size=(n, 2)), 5 * rng.normal(size=(n, 1))
+    problem = folded(own, residual, by_folds(n, count) * rng.integers(1, 3, n))
+    pairs = _pairs(problem, *of_pairs(problem, residual))
+    constants = rng.normal(size=count)
+    one = torch.ones(1, dtype=torch.float64)
+    members = [
+        ConvexEnsemble([Zero(1, 1)], one, torch.zeros(1, 2).long(), torch.tensor([c], dtype=torch.float64), one)
+        for c in constants
+    ]
+    scale = torch.from_numpy(rng.uniform(0.5, 2, (len(pairs.row), 1)))
+    found = _left_by_averaging(members, problem, pairs, scale, one)
+    share, size = pairs.share.numpy(), scale[:, 0].numpy()
+    ratio = [np.delete(constants, m).var(ddof=1) / s**2 for m, s in zip(pairs.member.tolist(), size, strict=True)]
+    order = np.argsort(ratio)
+    median = np.array(ratio)[order][np.searchsorted(np.cumsum(share[order]), 0.5)]
+    whole = share @ (pairs.residual[:, 0].numpy() / size) ** 2
+    np.testing.assert_allclose(found, [math.sqrt(1 - 0.75 * median / whole)], rtol=1e-12)
+    assert float(found) < 1
+    for others in (members[:1], members[:2], ()):
+        np.testing.assert_array_equal(_left_by_averaging(others, problem, pairs, scale, one), [1.0])
+    # members that disagree by more than they err
+    wild = [replace_offset(member, 1e6 * member.offset) for member in members]
+    np.testing.assert_array_equal(_left_by_averaging(wild, problem, pairs, scale, one), [0.5])
+
+
+def replace_offset(ensemble, offset):
+    return ConvexEnsemble(list(ensemble.parts), ensemble.weights, ensemble.origin, offset, ensemble.bound)
+
+
+def test_residuals_are_in_the_units_of_the_target():
+    class Exponential(Squared):
+        def predict(self, pred):
+            return pred.exp()
+
+    scores = HeldOutScores(torch.zeros(2, 1), torch.tensor([[3.0], [0.5]]), torch.ones(2))
+    np.testing.assert_array_equal(held_out_residuals(Exponential(), scores), [[2.0], [-0.5]])
+
+
+def test_scaled_residuals_are_read_by_the_same_rule(model):
+    scale = model.result_.calibration.scale
+    low, high = residual_range(scale.residuals, 0.8)
+    ends = model.predict_interval(NEW, 0.8)
+    factor = scale.scales(scale.ensemble(model.encode_rows(NEW)))[:, 0].numpy()
+    np.testing.assert_array_equal(ends, model.predict(NEW)[:, None] + factor[:, None] * np.array([low[0], high[0]]))
+    bare = model._with(replace(model.result_, calibration=replace(model.result_.calibration, scale=None)))
+    np.testing.assert_array_equal(bare.predict_interval(NEW), model.predict_interval(NEW, method="constant"))
