@@ -250,6 +250,19 @@ def test_groups_validation_rows_and_networks():
         assert abs(covered(fitted.predict_interval(NEW[300:]), NEW_Y[300:]) - 0.9) < 0.05
 
 
+def test_counts_have_intervals_in_their_own_units_and_several_quantiles_none():
+    rng = np.random.default_rng(0)
+    counts, new = (rng.poisson(np.exp(1 + 1.5 * own[:, 1])).astype(float) for own in (X, NEW))
+    fitted = GCERegressor(loss="poisson", **FAST).fit(X, counts)
+    found = fitted.predict_interval(NEW, method="scaled")
+    assert 0.86 < covered(found, new) < 0.97  # counts have ties
+    assert np.median(widths(found)[NEW[:, 1] > 0.5]) > 2 * np.median(widths(found)[NEW[:, 1] < -0.5])
+    several = GCERegressor(loss=gce.losses.Quantiles([0.1, 0.9]), **FAST).fit(X, Y)
+    assert several.result_.calibration.scale is None
+    with pytest.raises(ValueError, match="several quantiles has no interval"):
+        several.predict_interval(NEW)
+
+
 def test_categories_with_statistics_of_the_target_have_scales_too():
     rng = np.random.default_rng(0)
     code = rng.integers(0, 150, 900)

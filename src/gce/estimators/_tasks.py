@@ -116,7 +116,7 @@ class Regression(RegressorMixin, ConvexModel):
         """
         within(0, 1, "()").check("coverage", coverage)
         among("auto", "scaled", "constant").check("method", method)
-        if self.result_.target.repeats > 1:
+        if not self.result_.target.has_intervals:
             raise ValueError("a model of several quantiles has no interval around each: its predictions are the ends")
         mean = self.loss_.predict(self.raw_predict(X)).cpu().numpy()
         if len(self.residuals_) == 0:

@@ -382,7 +382,7 @@ def _calibration(data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores, d
     problem = data.problem
     if len(rows.y):
         found = data.target.calibrate(data.loss, rows)
-        if data.target.classes is not None:
+        if not data.target.has_intervals:
             return found
         members = [ensemble.of_member(m) for m in range(ensemble.members)]
         return with_scale(found, data.loss, problem, rows, members, deadline)

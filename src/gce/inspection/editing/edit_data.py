@@ -173,7 +173,7 @@ def with_weights(
         return edited
     rows = _predict_held_out(edited, data)
     calibration = data.target.calibrate(result.loss, rows)
-    if data.target.classes is None:
+    if data.target.has_intervals:
         calibration = with_scale(calibration, result.loss, data.problem, rows, simplices(edited), math.inf)
     return replace(edited, calibration=calibration)
 
