@@ -410,3 +410,12 @@ def test_scaled_residuals_are_read_by_the_same_rule(model):
     np.testing.assert_array_equal(ends, model.predict(NEW)[:, None] + factor[:, None] * np.array([low[0], high[0]]))
     bare = model._with(replace(model.result_, calibration=replace(model.result_.calibration, scale=None)))
     np.testing.assert_array_equal(bare.predict_interval(NEW), model.predict_interval(NEW, method="constant"))
+
+
+def test_rows_in_files_have_scales_of_the_rows_held_out(tmp_path):
+    many, y = rows(4000, 8)
+    pd.DataFrame({"a": many[:, 0], "b": many[:, 1], "c": many[:, 2], "y": y}).to_parquet(tmp_path / "rows.parquet")
+    fitted = GCERegressor(**FAST).fit(gce.Shards(str(tmp_path / "rows.parquet"), target="y"))
+    found = fitted.predict_interval(pd.DataFrame(NEW, columns=list("abc")), method="scaled")
+    assert abs(covered(found, NEW_Y) - 0.9) < 0.05
+    assert np.median(widths(found)[noise(NEW) == 2.0]) > 4 * np.median(widths(found)[noise(NEW) == 0.2])
