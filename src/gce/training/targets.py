@@ -330,6 +330,8 @@ def with_base(loss: Loss, y: Array, weight: Array, base: Array | None) -> tuple[
     ValueError
         The loss is not defined for a target, or takes no base score.
     """
+    # torch warns of arrays that cannot be written to, as those of a data frame
+    y = np.require(y, requirements="W")
     loss.check_targets(torch.from_numpy(y))
     if base is None:
         return y, weight
