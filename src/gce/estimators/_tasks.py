@@ -13,10 +13,12 @@ from sklearn.metrics import d2_pinball_score
 from sklearn.utils import column_or_1d
 from torch import Tensor
 
+from gce._utils.parallel import limited
 from gce._utils.params import AUTO, NONE, POSITIVE, Rules, among, instance, within
 from gce.estimators._base import Array, ConvexModel
 from gce.preprocessing.targets import check_base_score
 from gce.training.calibration import residual_range
+from gce.training.scores import residual_scales
 from gce.training.scoring import class_codes, decision_values
 from gce.training.targets import ClassTarget, NumberTarget
 
@@ -83,34 +85,56 @@ class Regression(RegressorMixin, ConvexModel):
         mean = self.loss_.predict(pred).cpu().numpy()
         return mean[:, 0] if self.result_.target.one_dimensional else mean
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
+    def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto") -> Array:
         """Prediction intervals, by split-conformal prediction.
 
         The residuals of rows that were held out (each member's own, where there are several) show how far targets lie
-        from predictions. The coverage holds for rows like those of the fit, on average over rows and not for each row
-        by itself, and for each of several targets alone. It is exact for one member and rows that early stopping did
-        not look at; here the same rows chose the stopping round, and members are averaged, which predicts better than
-        a single member does.
+        from predictions. Where it helps on these rows, residuals are divided by their expected size, which a second
+        ensemble predicts for each row, so that intervals are wide where the model is unsure and narrow elsewhere.
+
+        The coverage holds for rows like those of the fit, on average over rows and not for each row by itself, and for
+        each of several targets alone. It is exact for one member and rows that early stopping did not look at; here the
+        same rows chose the stopping round, and members are averaged, which predicts better than a single member does.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
         coverage : float, default=0.9
+        method : {"auto", "scaled", "constant"}, default="auto"
+            "constant": intervals of all rows have the same width. "scaled": each has the width that its row needs.
+            "auto" is "scaled" where the fit found that to be better, else "constant".
 
         Returns
         -------
         array of shape (n, 2), or (n, k, 2) for several targets
             Lower and upper ends; infinite where there are too few held-out rows for so high a coverage.
+
+        Raises
+        ------
+        ValueError
+            The fit held out no rows, or "scaled" is asked for where the fit found constant widths to be as good.
         """
         within(0, 1, "()").check("coverage", coverage)
-        if self.result_.target.repeats > 1:
+        among("auto", "scaled", "constant").check("method", method)
+        if not self.result_.target.has_intervals:
             raise ValueError("a model of several quantiles has no interval around each: its predictions are the ends")
         mean = self.loss_.predict(self.raw_predict(X)).cpu().numpy()
         if len(self.residuals_) == 0:
             raise ValueError(
                 "an interval needs rows that were held out, and this fit held out none: use cv or validation_fraction"
             )
-        low, high = residual_range(self.residuals_, coverage)
+        scale = self.result_.calibration.scale
+        if method == "scaled" and scale is None:
+            raise ValueError(
+                "method='scaled' needs a fit that found widths by row to be better than constant ones on its held-out "
+                "rows, and this one did not: use method='auto'"
+            )
+        if scale is None or method == "constant":
+            low, high = residual_range(self.residuals_, coverage)
+        else:
+            with torch.no_grad(), limited(self.n_jobs):
+                factor = residual_scales(self.result_, self.code_rows(X)).cpu().numpy()
+            low, high = (factor * end for end in residual_range(scale.residuals, coverage))
         ends = np.stack([mean + low, mean + high], -1)
         return ends[:, 0] if self.result_.target.one_dimensional else ends
 

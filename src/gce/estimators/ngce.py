@@ -197,7 +197,7 @@ class NGCERegressor(Regression, EditableEnsemble):
                 deadline=deadline,
             )
             session.task.begin(rounds=0)
-            self._result = calibrate_joint(*train(plan, data), data)
+            self._result = calibrate_joint(*train(plan, data), data, deadline)
         return self
 
 
@@ -388,5 +388,5 @@ class NGCEClassifier(Classification, EditableEnsemble):
                 deadline=deadline,
             )
             session.task.begin(rounds=0)
-            self._result = calibrate_joint(*train(plan, data), data)
+            self._result = calibrate_joint(*train(plan, data), data, deadline)
         return self

@@ -182,7 +182,7 @@ class NNRegressor(Regression):
             )
             # epochs run in compiled loops, in which no callback can be called
             session.task.begin(rounds=0)
-            self._result = calibrate_joint(*train(plan, data), data)
+            self._result = calibrate_joint(*train(plan, data), data, deadline)
         return self
 
 
@@ -359,5 +359,5 @@ class NNClassifier(Classification):
             )
             # epochs run in compiled loops, in which no callback can be called
             session.task.begin(rounds=0)
-            self._result = calibrate_joint(*train(plan, data), data)
+            self._result = calibrate_joint(*train(plan, data), data, deadline)
         return self

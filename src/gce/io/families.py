@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -21,6 +21,9 @@ from gce.training.family_fit import FamilyFit
 from gce.training.family_weights import closing_entry
 from gce.training.result import FitResult
 from gce.training.rounds import EpochRecord, FamilyRecord, FamilySummary
+
+if TYPE_CHECKING:
+    from gce.training.residual_scale import ResidualScale
 
 #: Families in a file: more than a user would name are refused before they cost anything.
 _MOST_FAMILIES = 1000
@@ -243,6 +246,30 @@ def restore_ensemble(
     if (origin < 0).any() or (origin[:, 0] >= (2**31 if joint else count)).any():
         raise ValueError("the parts of the ensemble are inconsistent")
     return ConvexEnsemble(atoms, weights, origin, offset, bound)
+
+
+def store_scale(scale: ResidualScale) -> Parts:
+    """The scale of residuals: its ensemble, and the residuals that it scaled."""
+    ensemble = scale.ensemble
+    tensors = {"offset": ensemble.offset, "bound": ensemble.bound, "residuals": torch.from_numpy(scale.residuals)}
+    parts = Parts({}, tensors)
+    parts.add("ensemble", store_ensemble(ensemble))
+    return parts
+
+
+def restore_scale(parts: Parts, widths: Widths, outputs: int, device: torch.device) -> ResidualScale:
+    """The scale of residuals of so many outputs."""
+    # needed by models that have one only
+    from gce.training.residual_scale import ResidualScale
+
+    offset, bound = parts.finite("offset", outputs), parts.finite("bound", outputs)
+    if not (bound > 0).all():
+        raise ValueError("a bound must be positive")
+    residuals = parts.finite("residuals", None, outputs)
+    if (residuals.diff(dim=0) < 0).any():
+        raise ValueError("scaled residuals must be sorted")
+    ensemble = restore_ensemble(parts.within("ensemble"), widths, offset, bound)
+    return ResidualScale(ensemble.to(device), residuals.numpy())
 
 
 def store_epochs(epochs: EpochRecord) -> Parts:

@@ -100,6 +100,9 @@ def save(model: Any, path: str | Path, kinds: Kinds, resumable: bool = False) ->
             parts.add("summary", families.store_summary(result))
         elif result.families:
             parts.add("history", families.store_epochs(result.families[0]))
+    # earlier versions read such a file too, and predict constant intervals
+    if result.calibration.scale is not None:
+        parts.add("scale", families.store_scale(result.calibration.scale))
     data = container.serialize(path, parts.meta, parts.tensors)
     _prove(path, data, kinds)
     container.write_bytes(Path(path), data)
@@ -225,7 +228,7 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
         records,
         stored.weights or (1.0,) * len(records),
         ensemble,
-        _calibration(fitted),
+        _calibration(parts, fitted, device),
         fitted["n_samples_fit_"],
         fitted["_seed"],
         None if folds is None else tuple(folds),
@@ -281,10 +284,15 @@ def _target(model: Any, fitted: dict[str, Any]) -> Target:
     return NumberTarget(len(fitted["offset_"]), fitted["_one_dimensional"], fitted["loss_"].outputs_per_target)
 
 
-def _calibration(fitted: dict[str, Any]) -> Calibration:
+def _calibration(parts: Parts, fitted: dict[str, Any], device: torch.device) -> Calibration:
     if "classes_" in fitted:
+        if "scale" in parts.meta:
+            raise ValueError("a classifier has no residuals, and no scale of them")
         return Calibration(fitted["temperature_"])
-    return Calibration(residuals=fitted["residuals_"])
+    scale = None
+    if "scale" in parts.meta:
+        scale = families.restore_scale(parts.within("scale"), fitted["table_"].widths, len(fitted["offset_"]), device)
+    return Calibration(residuals=fitted["residuals_"], scale=scale)
 
 
 def _versions() -> dict[str, str]:

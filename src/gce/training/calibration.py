@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from torch import Tensor
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.losses import Loss
 from gce.training.problem import Problem
+
+if TYPE_CHECKING:
+    from gce.training.residual_scale import ResidualScale
 
 Array = NDArray[np.float64]
 
@@ -89,10 +92,13 @@ class Calibration:
         Probabilities are those of scores divided by it.
     residuals : array of shape (r, k), optional
         Sorted residuals, from which prediction intervals are computed.
+    scale : ResidualScale or None
+        How large residuals are, row by row; None where intervals have the same width for all rows.
     """
 
     temperature: float = 1.0
     residuals: Array = field(default_factory=lambda: np.empty((0, 1)))
+    scale: ResidualScale | None = None
 
 
 def effective_rows(weight: Array) -> int:
@@ -150,6 +156,45 @@ def _least(loss: Loss, rows: HeldOutScores, hottest: float) -> float:
     found = minimize_scalar(risk, bounds=(1 / hottest, 1 / _COLDEST), method="bounded", options={"xatol": 1e-6})
     plain = risk(1.0)
     return 1 / float(found.x) if found.fun < plain - _WORTH * abs(plain) else 1.0
+
+
+def held_out_residuals(loss: Loss, rows: HeldOutScores) -> Tensor:
+    """Residuals ``(h, k)`` in the units of the targets."""
+    return rows.y - loss.predict(rows.pred)
+
+
+def with_scale(
+    found: Calibration,
+    loss: Loss,
+    problem: Problem,
+    rows: HeldOutScores,
+    members: Sequence[ConvexEnsemble],
+    deadline: float,
+) -> Calibration:
+    """The calibration of a regression, with the scale of its residuals where that makes intervals better.
+
+    Parameters
+    ----------
+    found : Calibration
+    loss : Loss
+    problem : Problem
+        What ``rows`` were held out of.
+    rows : HeldOutScores
+        At least one.
+    members : sequence of ConvexEnsemble
+        Those that held out the rows, and are averaged.
+    deadline : float
+        On the clock of ``time.monotonic``.
+
+    Returns
+    -------
+    Calibration
+    """
+    # it fits a family, and families are calibrated by this module
+    from gce.training.residual_scale import fit_scale
+
+    residual = held_out_residuals(loss, rows)
+    return replace(found, scale=fit_scale(problem, residual, rows.weight, members, deadline))
 
 
 def spread_residuals(rows: HeldOutScores) -> Array:

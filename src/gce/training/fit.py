@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,7 +18,7 @@ from gce.bases.base import Basis
 from gce.bases.context import FitContext
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.ensemble import ConvexEnsemble
-from gce.training.calibration import Calibration, HeldOutScores, predict_held_out
+from gce.training.calibration import Calibration, HeldOutScores, predict_held_out, with_scale
 from gce.training.callbacks import Callback, CallbackList, FamilyTurn, TimeLimit
 from gce.training.data import FitData
 from gce.training.family_fit import FamilyFit, Keep, ResumeState
@@ -302,7 +303,7 @@ def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
         families,
         weights,
         ensemble,
-        _calibration(data, ensemble, rows),
+        _calibration(data, ensemble, rows, _scale_deadline(fitted.clock)),
         closing=closing,
         round_weights=rounds,
         bases=fitted.bases,
@@ -324,7 +325,14 @@ def _weigh(fitted: FittedFamilies, problem: Problem, total: Array) -> WeightedFa
     return drop_families(fitted.begun, found, problem, total)
 
 
-def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData) -> FitResult:
+def _scale_deadline(clock: TimeLimit | None) -> float:
+    """When the scale of residuals must be known: where rounds were cut short there is no time for it."""
+    if clock is None:
+        return math.inf
+    return -math.inf if clock.message else clock.end
+
+
+def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData, deadline: float) -> FitResult:
     """The result of networks that were trained all at once.
 
     Parameters
@@ -333,13 +341,15 @@ def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData
         Each member at its best epoch.
     epochs : EpochRecord
     data : FitData
+    deadline : float
+        On the clock of ``time.monotonic``.
 
     Returns
     -------
     FitResult
     """
     rows = predict_held_out(ensemble, data.problem, data.held_out_total)
-    return _result(data, (epochs,), {epochs.name: 1.0}, ensemble, _calibration(data, ensemble, rows))
+    return _result(data, (epochs,), {epochs.name: 1.0}, ensemble, _calibration(data, ensemble, rows, deadline))
 
 
 def _result(
@@ -367,11 +377,15 @@ def _result(
     )
 
 
-def _calibration(data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores) -> Calibration:
+def _calibration(data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores, deadline: float) -> Calibration:
     """Temperature or residuals, from held-out rows or, where there are none, from the training rows."""
-    if len(rows.y):
-        return data.target.calibrate(data.loss, rows)
     problem = data.problem
+    if len(rows.y):
+        found = data.target.calibrate(data.loss, rows)
+        if not data.target.has_intervals:
+            return found
+        members = [ensemble.of_member(m) for m in range(ensemble.members)]
+        return with_scale(found, data.loss, problem, rows, members, deadline)
     return data.target.calibrate_in_sample(
         data.loss, len(problem.y), lambda: HeldOutScores(ensemble(problem.X), problem.y, problem.train[0])
     )

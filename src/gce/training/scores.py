@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gce._utils.parallel import limited
+from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.preprocessing.mixed import Rows
 from gce.preprocessing.sparse import DENSE_BLOCK_SIZE, Matrix, SparseRows
 from gce.training.result import FitResult
@@ -35,7 +36,7 @@ def encode_rows(result: FitResult, X: Matrix) -> Rows:
 
 
 def raw_scores(result: FitResult, X: Matrix) -> Tensor:
-    """Raw scores of coded rows, without those of external models; one block of rows is encoded at a time.
+    """Raw scores of coded rows, without those of external models.
 
     Parameters
     ----------
@@ -46,13 +47,35 @@ def raw_scores(result: FitResult, X: Matrix) -> Tensor:
     -------
     Tensor of shape (n, k)
     """
+    return _scores(result, result.ensemble, X)
+
+
+def residual_scales(result: FitResult, X: Matrix) -> Tensor:
+    """How large residuals of coded rows are expected to be, relative to their mean size, of a model that knows it.
+
+    Parameters
+    ----------
+    result : FitResult
+    X : array or SparseRows of shape (n, d)
+
+    Returns
+    -------
+    Tensor of shape (n, k)
+    """
+    scale = result.calibration.scale
+    assert scale is not None
+    return scale.scales(_scores(result, scale.ensemble, X))
+
+
+def _scores(result: FitResult, ensemble: ConvexEnsemble, X: Matrix) -> Tensor:
+    """Raw scores ``(n, k)`` of an ensemble; one block of rows is encoded at a time."""
     step = _BLOCK_ROWS
     # sparse rows stay sparse, unless there are indicators of missing values beside them
     if not isinstance(X, SparseRows) or len(result.table.encoder.flagged):
         at_once = DENSE_BLOCK_SIZE if isinstance(X, SparseRows) else _BLOCK_NUMBERS
         step = min(step, max(1, at_once // max(X.shape[1], 1)))
     blocks = (X[first : first + step] for first in range(0, len(X), step))
-    each = [result.ensemble(encode_rows(result, block)) for block in blocks]
+    each = [ensemble(encode_rows(result, block)) for block in blocks]
     if len(each) > 1:
         scores = np.concatenate([some.cpu().numpy() for some in each])
         each = [torch.from_numpy(scores).to(each[0].device)]

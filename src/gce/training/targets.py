@@ -45,6 +45,10 @@ class Target(Protocol):
     def repeats(self) -> int:
         """Outputs of each target: more than 1 for several quantiles of the same numbers."""
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether a prediction can have an interval around it."""
+
     def encode(self, y: Any) -> Array:
         """Targets ``(n, k)`` as the loss takes them; they need not have all classes."""
 
@@ -97,6 +101,11 @@ class NumberTarget:
     repeats: int = 1
 
     classes: ClassVar[None] = None
+
+    @property
+    def has_intervals(self) -> bool:
+        """Several quantiles are the ends of intervals themselves."""
+        return self.repeats == 1
 
     @classmethod
     def learn(cls, y: Any, loss: str | Loss = "auto") -> tuple[NumberTarget, Array, None]:
@@ -201,6 +210,7 @@ class ClassTarget:
     temperature: float | str = "auto"
     one_dimensional: bool = field(default=True, init=False)
     repeats: ClassVar[int] = 1
+    has_intervals: ClassVar[bool] = False
 
     @classmethod
     def learn(
@@ -320,6 +330,8 @@ def with_base(loss: Loss, y: Array, weight: Array, base: Array | None) -> tuple[
     ValueError
         The loss is not defined for a target, or takes no base score.
     """
+    # torch warns of arrays that cannot be written to, as those of a data frame
+    y = np.require(y, requirements="W")
     loss.check_targets(torch.from_numpy(y))
     if base is None:
         return y, weight

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from gce.frank_wolfe.simplex import Outputs, Solution, warn_of_gaps
 from gce.inspection.editing.naming import atom_name, origins
 from gce.inspection.editing.simplex_problem import TOL, SimplexProblem
 from gce.losses.risk import Risk
-from gce.training.calibration import HeldOutScores, gather_held_out
+from gce.training.calibration import HeldOutScores, gather_held_out, with_scale
 from gce.training.problem import Problem
 from gce.training.result import FitResult
 from gce.training.targets import Target
@@ -171,7 +172,10 @@ def with_weights(
     if not data.problem.held_out.any():
         return edited
     rows = _predict_held_out(edited, data)
-    return replace(edited, calibration=data.target.calibrate(result.loss, rows))
+    calibration = data.target.calibrate(result.loss, rows)
+    if data.target.has_intervals:
+        calibration = with_scale(calibration, result.loss, data.problem, rows, simplices(edited), math.inf)
+    return replace(edited, calibration=calibration)
 
 
 def _assembled(ensemble: ConvexEnsemble, weights: Mapping[str, float], members: int) -> ConvexEnsemble:

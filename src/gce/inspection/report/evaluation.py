@@ -141,7 +141,8 @@ class Evaluation(Predictions):
 
     @property
     def has_intervals(self) -> bool:
-        return len(self.model.result_.calibration.residuals) > 0
+        result = self.model.result_
+        return result.target.has_intervals and len(result.calibration.residuals) > 0
 
     @property
     def levels(self) -> Sequence[float] | None:
