@@ -9,6 +9,7 @@ from gce._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gce.inspection.explanation import Explanation, PathStep, PruningPath
+    from gce.inspection.shapley import ShapExplanation
     from gce.inspection.plotting import (
         StagedErrorDisplay,
         TrainingDisplay,
@@ -21,6 +22,7 @@ __all__ = [
     "Explanation",
     "PathStep",
     "PruningPath",
+    "ShapExplanation",
     "StagedErrorDisplay",
     "TrainingDisplay",
     "WeightsDisplay",
@@ -31,7 +33,9 @@ __all__ = [
 # estimators need the explanations only
 __getattr__ = lazy_names(
     __name__,
-    dict.fromkeys(__all__, "plotting") | dict.fromkeys(("Explanation", "PathStep", "PruningPath"), "explanation"),
+    dict.fromkeys(__all__, "plotting")
+    | dict.fromkeys(("Explanation", "PathStep", "PruningPath"), "explanation")
+    | {"ShapExplanation": "shapley"},
 )
 
 

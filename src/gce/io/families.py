@@ -17,6 +17,7 @@ from gce.io.histories import restore_histories, store_histories
 from gce.io.paths import MOST_READ, MOST_WRITTEN, SizeBudget
 from gce.io.rounds import COLUMNS, ROUNDING, Sequel, in_file, restore_rounds, store_rounds
 from gce.preprocessing.mixed import Widths
+from gce.training.covers import covers_of, with_covers
 from gce.training.family_fit import FamilyFit
 from gce.training.family_weights import closing_entry
 from gce.training.result import FitResult
@@ -223,6 +224,17 @@ def store_ensemble(ensemble: ConvexEnsemble) -> Parts:
     parts = Parts({}, {"weights": ensemble.weights, "origin": narrowed(ensemble.origin)})
     parts.add("atoms", registry.store([atoms for atoms in ensemble.parts if isinstance(atoms, Atoms)]))
     return parts
+
+
+def store_covers(ensemble: ConvexEnsemble) -> Parts:
+    """The weights of training rows in leaves, of an ensemble that is made of its families when it is read."""
+    return Parts({}, covers_of(ensemble))
+
+
+def restore_covers(parts: Parts, ensemble: ConvexEnsemble) -> ConvexEnsemble:
+    """The same ensemble, with the weights of training rows in its leaves."""
+    given = {name: parts.finite(name, None, dtype=torch.float32) for name in parts.tensors}
+    return with_covers(ensemble, given)
 
 
 def restore_ensemble(

@@ -18,6 +18,7 @@ from gce.inspection.editing.naming import atom_name, origins
 from gce.inspection.editing.simplex_problem import TOL, SimplexProblem
 from gce.losses.risk import Risk
 from gce.training.calibration import HeldOutScores, gather_held_out
+from gce.training.importances import column_importances
 from gce.training.problem import Problem
 from gce.training.result import FitResult
 from gce.training.targets import Target
@@ -159,12 +160,14 @@ def with_weights(
         for model in result.external
         if model.name in found[0]
     )
+    ensemble = _assembled(result.ensemble, weights, len(problems))
     edited = replace(
         result,
         families=(),
         family_weights=(),
         closing=None,
-        ensemble=_assembled(result.ensemble, weights, len(problems)),
+        ensemble=ensemble,
+        importances=column_importances(ensemble, result.table, data.problem),
         external=external,
         gap=float(np.mean([own.gap for own in solutions])),
     )
