@@ -1,9 +1,11 @@
 """Shapley values by their definition, for tests: sums over all coalitions."""
 
+from dataclasses import replace
 from itertools import combinations
 from math import factorial
 
 import numpy as np
+import torch
 
 from gce.bases.trees import TreeArrays
 from gce.bases.trees.binning import IN_SET, MISSING_RIGHT
@@ -76,45 +78,43 @@ class OneTree:
         return self.expected(x, set(range(10**3)), np.arange(10**3))
 
 
-def random_trees(rng, count, columns, outputs, *, categories=(), leaves=8, symmetric=False, empty=0.1):
+def _split(rng, columns, categories, sets):
+    """A column, a threshold or the number of a new set, and a rule."""
+    column = int(rng.integers(columns))
+    if column in categories:
+        sets.append(rng.integers(0, 2**63, 4))
+        return column, float(len(sets) - 1), IN_SET
+    return column, float(np.round(rng.normal(), 1)), int(rng.integers(2))
+
+
+def random_trees(rng, count, columns, outputs, *, categories=(), leaves=8, symmetric=False):
     """Trees that split numbers, missing values and categories, with weights of their leaves, some of them 0."""
     parts = []
     for _ in range(count):
-        feature, threshold, left, rule, depth = [0], [0.0], [0], [0], [0]
-        sets, levels = [], {}
-
-        def rule_of():
-            column = int(rng.integers(columns))
-            if column in categories:
-                sets.append(rng.integers(0, 2**63, 4))
-                return column, float(len(sets) - 1), IN_SET
-            return column, float(np.round(rng.normal(), 1)), int(rng.integers(2))
-
-        waiting = [0]
-        while waiting and (symmetric or len(feature) < 2 * leaves - 1):
+        nodes, depth, sets, levels, waiting = [(0, 0.0, 0)], [0], [], {}, [0]
+        left = [0]
+        while waiting and (symmetric or len(nodes) < 2 * leaves - 1):
             node = waiting.pop(0 if symmetric else int(rng.integers(len(waiting))))
             if symmetric and depth[node] == 3:
                 continue
-            split = levels.setdefault(depth[node], rule_of()) if symmetric else rule_of()
-            feature[node], threshold[node], rule[node] = split
-            left[node] = len(feature)
-            for _ in range(2):
-                waiting.append(len(feature))
-                depth.append(depth[node] + 1)
-                feature.append(0), threshold.append(0.0), left.append(0), rule.append(0)
-        value, cover = rng.normal(size=(len(feature), outputs)), rng.integers(1, 20, len(feature)).astype(np.float32)
-        cover[rng.random(len(feature)) < empty] = 0
-        cover[np.array(left) > 0] = 0
-        own = TreeArrays.of(
-            [
-                (
-                    np.array(feature, np.int32), np.array(threshold), np.array(left, np.int32), value,
-                    np.array(rule, np.uint8), np.array(sets, np.int64).reshape(-1, 4),
-                )
-            ]
-        )  # fmt: skip
-        parts.append((own, cover))
-    import torch
-    from dataclasses import replace
+            if not symmetric:
+                levels.clear()
+            if depth[node] not in levels:
+                levels[depth[node]] = _split(rng, columns, categories, sets)
+            nodes[node], left[node] = levels[depth[node]], len(nodes)
+            waiting += [len(nodes), len(nodes) + 1]
+            nodes += 2 * [(0, 0.0, 0)]
+            left += [0, 0]
+            depth += 2 * [depth[node] + 1]
+        parts.append(_tree(rng, nodes, left, sets, outputs))
+    return TreeArrays.cat(parts)
 
-    return TreeArrays.cat([replace(own, cover=torch.from_numpy(cover)) for own, cover in parts])
+
+def _tree(rng, nodes, left, sets, outputs):
+    feature, threshold, rule = map(np.array, zip(*nodes, strict=True))
+    inner = np.array(left) > 0
+    cover = np.where(inner | (rng.random(len(left)) < 0.1), 0, rng.integers(1, 20, len(left)))
+    splits = feature.astype(np.int32), threshold.astype(float), np.array(left, np.int32)
+    value = rng.normal(size=(len(left), outputs))
+    one = TreeArrays.of([(*splits, value, rule.astype(np.uint8), np.array(sets, np.int64).reshape(-1, 4))])
+    return replace(one, cover=torch.from_numpy(cover).float())

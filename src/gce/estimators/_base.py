@@ -137,7 +137,7 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_importances_(self) -> Array:
-        """What each column lowered the risk by, as a share of 1: an array of shape ``(d,)``, see docs/explanations.md."""
+        """What each column lowered the risk by, as a share of 1, ``(d,)``: see docs/explanations.md."""
         importances = self.result_.importances
         if importances is None:
             raise AttributeError(

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from gce.estimators._base import ConvexModel
 
 
-def shap_values(
-    model: ConvexModel, X: Any, background: Any, n_permutations: int, random_state: Any
-) -> ShapExplanation:
+def shap_values(model: ConvexModel, X: Any, background: Any, n_permutations: int, random_state: Any) -> ShapExplanation:
     """See :meth:`gce.GCERegressor.shap_values`."""
     if isinstance(n_permutations, bool) or not isinstance(n_permutations, Integral) or n_permutations < 2:
         raise ValueError(f"n_permutations must be an integer of at least 2, got {n_permutations!r}")

@@ -9,7 +9,7 @@ from gce._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gce.inspection.explanation import Explanation, PathStep, PruningPath
-    from gce.inspection.shapley import ShapExplanation
+    from gce.inspection.partial import partial_dependence
     from gce.inspection.plotting import (
         StagedErrorDisplay,
         TrainingDisplay,
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         calibration_display,
         residual_display,
     )
+    from gce.inspection.shapley import ShapExplanation
 
 __all__ = [
     "Explanation",
@@ -27,6 +28,7 @@ __all__ = [
     "TrainingDisplay",
     "WeightsDisplay",
     "calibration_display",
+    "partial_dependence",
     "residual_display",
 ]
 
@@ -35,7 +37,7 @@ __getattr__ = lazy_names(
     __name__,
     dict.fromkeys(__all__, "plotting")
     | dict.fromkeys(("Explanation", "PathStep", "PruningPath"), "explanation")
-    | {"ShapExplanation": "shapley"},
+    | {"ShapExplanation": "shapley", "partial_dependence": "partial"},
 )
 
 

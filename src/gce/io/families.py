@@ -12,6 +12,7 @@ from torch import Tensor
 from gce._utils.codecs import Parts, narrowed
 from gce.bases import registry
 from gce.bases.base import Atoms
+from gce.bases.trees.atoms import TreeAtomsBase
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.io.histories import restore_histories, store_histories
 from gce.io.paths import MOST_READ, MOST_WRITTEN, SizeBudget
@@ -233,8 +234,13 @@ def store_covers(ensemble: ConvexEnsemble) -> Parts:
 
 def restore_covers(parts: Parts, ensemble: ConvexEnsemble) -> ConvexEnsemble:
     """The same ensemble, with the weights of training rows in its leaves."""
-    given = {name: parts.finite(name, None, dtype=torch.float32) for name in parts.tensors}
-    return with_covers(ensemble, given)
+    trees = {str(i): part.trees for i, part in enumerate(ensemble.parts) if isinstance(part, TreeAtomsBase)}
+    if not parts.tensors.keys() <= trees.keys():
+        raise ValueError("weights of training rows are given for what are no trees")
+    given = {name: parts.finite(name, len(trees[name].left), dtype=torch.float32) for name in parts.tensors}
+    if any((own < 0).any() for own in given.values()):
+        raise ValueError("the weight of the training rows in a leaf must not be negative")
+    return with_covers(ensemble, {name: own.to(ensemble.offset.device) for name, own in given.items()})
 
 
 def restore_ensemble(

@@ -91,5 +91,3 @@ def _blocks(seen: Inputs, weights: Array, size: int) -> Iterator[tuple[Array, Te
         block = seen[first : first + size]
         dense = torch.from_numpy(block.toarray()) if isinstance(block, SparseRows) else block
         yield weights[first : first + size], dense
-
-

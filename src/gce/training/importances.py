@@ -61,8 +61,10 @@ def column_importances(ensemble: ConvexEnsemble, table: Table, problem: Problem)
     outputs = [_centred(part.mix(part.seen(X), some), own) for part, some in kinds]
     whole, total = sum(outputs, np.zeros((len(rows), len(ensemble.bound)))), np.zeros(len(table.columns))
     for (part, some), out in zip(kinds, outputs, strict=True):
-        tree = isinstance(part, TreeAtomsBase)
-        shares = _tree_shares(part, some, table) if tree else _network_shares(part, some, X, table)
+        if isinstance(part, TreeAtomsBase):
+            shares = _tree_shares(part, some, table)
+        else:
+            shares = _network_shares(part, some, X, table)
         # a kind that works against all others explains nothing
         total += max(0.0, float(own @ (out * whole).sum(1))) * shares
     return total / total.sum() if total.sum() > 0 else total
@@ -90,10 +92,9 @@ def _tree_shares(part: TreeAtomsBase, weights: Tensor, table: Table) -> Array:
     cover, mean = trees.cover.double().cpu().numpy(), trees.value.double().cpu().numpy()
     sums = mean * cover[:, None]
     child = left + np.repeat(first, size)
-    for node in inner[::-1]:
-        # no child comes before its parent
-        below = slice(child[node], child[node] + 2)
-        cover[node], sums[node] = cover[below].sum(), sums[below].sum(0)
+    for level in reversed(_levels(left, child, first)):
+        for numbers in (cover, sums):
+            numbers[level] = numbers[child[level]] + numbers[child[level] + 1]
     mean = np.divide(sums, cover[:, None], out=np.zeros_like(sums), where=cover[:, None] > 0)
     a, b = child[inner], child[inner] + 1
     shared = np.divide(cover[a] * cover[b], cover[inner], out=np.zeros(len(inner)), where=cover[inner] > 0)
@@ -101,8 +102,17 @@ def _tree_shares(part: TreeAtomsBase, weights: Tensor, table: Table) -> Array:
     scale = part.tree_weights(weights).double().cpu().numpy()[tree]
     gains = shared * ((scale * (mean[a] - mean[b])) ** 2).sum(1)
     sources = table.split_sources if part.splits_columns else table.input_sources
-    found = np.bincount(sources[trees.feature.cpu().numpy()[inner]], gains, len(table.columns))
+    found = np.bincount(sources[trees.feature.cpu().numpy()[inner]], gains, len(table.columns)).astype(np.float64)
     return found / found.sum() if found.sum() > 0 else found
+
+
+def _levels(left: NDArray[np.int32], child: NDArray[np.intp], roots: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """The inner nodes of all trees, level by level."""
+    levels, nodes = [], roots
+    while len(nodes := nodes[left[nodes] > 0]):
+        levels.append(nodes)
+        nodes = np.concatenate([child[nodes], child[nodes] + 1])
+    return levels
 
 
 def _network_shares(part: Atoms, weights: Tensor, X: Rows, table: Table) -> Array:
@@ -118,7 +128,7 @@ def _network_shares(part: Atoms, weights: Tensor, X: Rows, table: Table) -> Arra
         with torch.enable_grad():
             rows = inputs.requires_grad_(True)
             (slope,) = torch.autograd.grad(part.mix(rows, weights)[:, j].sum(), rows)
-        moved, effect = slope.cpu().numpy() * change, np.zeros((len(inputs), len(table.columns)))
-        np.add.at(effect, (slice(None), table.input_sources), moved)
-        found += (effect**2).mean(0)
+        effect = np.zeros((len(table.columns), len(inputs)))
+        np.add.at(effect, table.input_sources, slope.cpu().numpy().T * change.T)
+        found += (effect**2).mean(1)
     return found / found.sum() if found.sum() > 0 else found

@@ -64,11 +64,12 @@ class TreeAtomsBase(Atoms):
         return other
 
     def tree_weights(self, weights: Tensor) -> Tensor:
-        """What the leaves of each tree are multiplied by, ``(T, v)``, where atoms have weights ``(A, 1)`` or ``(A, k)``.
+        """What the leaves of each tree are multiplied by, ``(T, v)``.
 
         Parameters
         ----------
         weights : Tensor of shape (A, 1) or (A, k)
+            Of the atoms.
         """
         raise NotImplementedError
 

@@ -18,7 +18,6 @@ from gce.inspection.editing.naming import atom_name, origins
 from gce.inspection.editing.simplex_problem import TOL, SimplexProblem
 from gce.losses.risk import Risk
 from gce.training.calibration import HeldOutScores, gather_held_out
-from gce.training.importances import column_importances
 from gce.training.problem import Problem
 from gce.training.result import FitResult
 from gce.training.targets import Target
@@ -149,6 +148,9 @@ def with_weights(
 
     Predictions are calibrated by held-out rows; where there are none, the calibration stays as it is.
     """
+    # only an edit and the end of a fit need it
+    from gce.training.importances import column_importances
+
     warn_of_gaps(solutions, TOL)
     found = [
         dict(zip(problem.names, own.weights.tolist(), strict=True))

@@ -145,7 +145,7 @@ class HullGame:
         total = np.zeros((len(X), self.count, self.outputs))
         base = shares @ self.result.ensemble(encode_rows(self.result, background)).cpu().numpy()
         for part, own in linear:
-            terms = TreeTerms.of(cast(TreeAtomsBase, part), own, self.players(part), self.count)
+            terms = TreeTerms.of(part, own, self.players(part), self.count)
             total += terms.against(_seen(part, rows), _seen(part, known), shares, own)
         if not others:
             return Attributions(total, base)
@@ -187,8 +187,8 @@ class HullGame:
         trees = [part for part, _ in self.parts if isinstance(part, TreeAtomsBase)]
         if any(part.trees.cover is None for part in trees):
             raise ValueError(
-                "the model comes from an earlier version of gce, which did not count the training rows in the leaves of "
-                "its trees: give a background of some rows, or fit again"
+                "the model comes from an earlier version of gce, which did not count the training rows in the leaves "
+                "of its trees: give a background of some rows, or fit again"
             )
 
     def _coalitions(self, parts: Sequence[Weighted], rows: Rows, known: Rows | None, shares: Array) -> CoalitionGame:
