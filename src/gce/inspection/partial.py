@@ -92,18 +92,26 @@ def partial_dependence(
     places = [column_index("features", one, frame.names) for one in chosen]
     custom = custom_values or {}
     grids = [
-        _axis(frame, place, percentiles, grid_resolution) if name not in custom else np.asarray(custom[name])
+        _custom(frame, place, custom[name]) if name in custom else _axis(frame, place, percentiles, grid_resolution)
         for name, place in zip(chosen, places, strict=True)
     ]
     each = np.concatenate(list(_predictions(model, frame, places, grids, response_method)))
     individual = np.moveaxis(each, -1, 0).swapaxes(1, 2)
-    sizes = [len(grid) for grid in grids]
+    sizes, weights = [len(grid) for grid in grids], None if sample_weight is None else np.asarray(sample_weight, float)
     found = Bunch(grid_values=[_shown(frame, place, grid) for place, grid in zip(places, grids, strict=True)])
     if kind != "individual":
-        found["average"] = np.average(individual, axis=1, weights=sample_weight).reshape(-1, *sizes)
+        found["average"] = np.average(individual, axis=1, weights=weights).reshape(-1, *sizes)
     if kind != "average":
         found["individual"] = individual.reshape(len(individual), len(frame), *sizes)
     return found
+
+
+def _custom(frame: Frame, place: int, given: ArrayLike) -> NDArray[Any]:
+    """Values that a user gives, as a frame has them."""
+    kind = frame.kinds[place]
+    if kind == "date":
+        return np.asarray(given, dtype="datetime64[s]").astype(np.float64)
+    return np.asarray(given, dtype=object if kind == "category" else np.float64)
 
 
 def _axis(frame: Frame, place: int, percentiles: tuple[float, float], resolution: int) -> NDArray[Any]:
