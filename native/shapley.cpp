@@ -11,7 +11,7 @@
 // exactly. All its factors are positive: nothing cancels. With P the product of all factors f_i, one walk through a tree finds P
 // on the way down and sums of v P on the way up, where each edge adds to its player what it changes of (o - z) P / f. That takes
 // a few operations for a node and a point, instead of the square of the depth for each leaf.
-#include "shapley.hpp"
+#include "shapley_edges.hpp"
 
 namespace {
 
@@ -23,80 +23,6 @@ constexpr i64 NUMBERS = 1 << 20;
 struct Lanes {
     double v[LANES];
 };
-
-// What a tree's edges multiply and add, edge by edge (by the node below) and point by point.
-struct Edges {
-    i64 points = 0;
-    std::vector<double> point, weight;
-    // the share of the weight on the player's edges so far, and the edge of the same player before, or -1
-    std::vector<double> share;
-    std::vector<i32> before;
-    // factors of P: of rows that take both edges, and that take the one before only; and, one number, of those that took neither
-    std::vector<double> both, one, neither;
-    // what is added of S: in the first two cases; in the third it is nothing
-    std::vector<double> add_both, add_one;
-    // players of a path, at most
-    i64 players = 0;
-
-    void set(const Trees &of, const TreePlayers &tree, const float *cover);
-
-  private:
-    std::vector<double> total;
-    std::vector<i32> count;
-    void find_shares(const Trees &of, const TreePlayers &tree, const float *cover);
-};
-
-// Shares of the weight; of a node that no row passed each side has half.
-void Edges::find_shares(const Trees &of, const TreePlayers &tree, const float *cover) {
-    total.assign(tree.size, 0);
-    for (i64 node = tree.size - 1; node >= 0; node--) {
-        if (tree.is_leaf(of, node)) total[node] = static_cast<double>(cover[tree.root + node]);
-        if (node) total[tree.parent[node]] += total[node];
-    }
-    share.assign(tree.size, 1);
-    before.assign(tree.size, -1);
-    count.assign(tree.size, 0);
-    players = 0;
-    for (i64 node = 1; node < tree.size; node++) {
-        const i32 parent = tree.parent[node], slot = tree.slot[parent];
-        const double own = total[parent] > 0 ? total[node] / total[parent] : 0.5;
-        // the edge above that the same player decides
-        i32 above = parent;
-        while (above && tree.slot[tree.parent[above]] != slot) above = tree.parent[above];
-        before[node] = above ? above : -1;
-        share[node] = own * (above ? share[above] : 1);
-        count[node] = count[parent] + (above == 0);
-        players = std::max<i64>(players, count[node]);
-    }
-}
-
-void Edges::set(const Trees &of, const TreePlayers &tree, const float *cover) {
-    find_shares(of, tree, cover);
-    const i64 needed = std::max<i64>(1, (players + 1) / 2);
-    if (needed != points) {
-        points = needed;
-        point.resize(points);
-        weight.resize(points);
-        quadrature(points, point.data(), weight.data());
-    }
-    for (auto *some : {&both, &one, &add_both, &add_one}) some->assign(tree.size * points, 0);
-    neither.assign(tree.size, 0);
-    for (i64 node = 1; node < tree.size; node++) {
-        const double z = share[node], last = before[node] < 0 ? 1 : share[before[node]];
-        neither[node] = last > 0 ? z / last : 0;
-        for (i64 q = 0; q < points; q++) {
-            const i64 at = node * points + q;
-            const double t = point[q], w = weight[q], rest = 1 - t;
-            const double follows = t + z * rest, followed = before[node] < 0 ? 1 : t + last * rest;
-            both[at] = follows / followed;
-            one[at] = z * rest / followed;
-            const double known = (1 - last) * w / followed;
-            add_both[at] = (1 - z) * w / follows - known;
-            // (o - z) / f is -1 / (1 - t) where o = 0; where z = 0 too, P is 0 from here on
-            add_one[at] = (z > 0 ? -w / rest : 0) - known;
-        }
-    }
-}
 
 struct Job {
     const Trees &trees;
@@ -110,13 +36,17 @@ struct Job {
     double *result;
 };
 
-// One tree and some rows side by side.
+// One tree and some rows side by side. Whether a row goes somewhere is 1 or 0: of several products one is kept, and the others are
+// 0, which is exact and needs no branch.
 struct Walk {
     const Trees *of = nullptr;
     TreePlayers tree;
     Edges edges;
-    // of each node which rows pass it to the right, and of each slot which rows have taken all edges so far, a bit each
-    std::vector<u8> right, taken;
+    // the rows column by column, or, of a symmetric tree, the first of as many patterns
+    const double *columns = nullptr;
+    i64 pattern = 0;
+    // of each slot which rows have taken all edges so far
+    std::vector<Lanes> taken;
     // level by level: products, and sums over the leaves below by output
     std::vector<Lanes> products, sums;
     // values by slot and output; of pairs by slot, slot and output
@@ -128,61 +58,81 @@ struct Walk {
         of = &trees;
         tree.set(trees, t, player_of);
         edges.set(trees, tree, cover);
-        right.assign(tree.size, 0);
+        products.resize((edges.deepest + 1) * edges.points);
+        sums.resize((edges.deepest + 1) * edges.points * of->outputs);
     }
 
     i64 slots() const { return static_cast<i64>(tree.player.size()); }
 
-    void begin(i64 pair_slots) {
-        taken.assign(slots(), 0xff);
+    void begin(const double *rows, i64 first_pattern) {
+        columns = rows;
+        pattern = first_pattern;
+        taken.resize(slots());
+        for (Lanes &own : taken) std::fill(own.v, own.v + LANES, 1.0);
+        phi.assign(slots() * of->outputs, Lanes{});
+        for (i64 q = 0; q < edges.points; q++) std::fill(products[q].v, products[q].v + LANES, 1.0);
+    }
+
+    void begin_pairs(const double *rows) {
+        begin(rows, 0);
         edge_of.assign(slots(), -1);
         path.clear();
-        phi.assign(slots() * of->outputs, Lanes{});
-        pairs.assign(pair_slots * pair_slots * of->outputs, Lanes{});
-        products.resize(edges.points);
-        for (Lanes &own : products) std::fill(own.v, own.v + LANES, 1.0);
-        sums.clear();
+        pairs.assign(slots() * slots() * of->outputs, Lanes{});
     }
 
-    void compare(const double *columns) {
-        for (i64 node = 0; node < tree.size; node++) {
-            if (tree.is_leaf(*of, node)) continue;
-            const double *value = columns + of->feature[tree.root + node] * LANES;
-            u8 bits = 0;
-            for (int r = 0; r < LANES; r++) bits |= static_cast<u8>(passes_right(*of, tree.root + node, value[r])) << r;
-            right[node] = bits;
+    // Which rows pass a node to the right.
+    Lanes right(i64 node) const {
+        Lanes out;
+        if (!columns) {
+            for (int r = 0; r < LANES; r++) out.v[r] = tree.pattern_right(node, pattern + r);
+            return out;
         }
+        const double *value = columns + of->feature[tree.root + node] * LANES, threshold = of->threshold[tree.root + node];
+        switch (of->rule_of(tree.root + node)) {
+        case Rule::MISSING_LEFT:
+            for (int r = 0; r < LANES; r++) out.v[r] = value[r] > threshold ? 1.0 : 0.0;
+            break;
+        case Rule::MISSING_RIGHT:
+            for (int r = 0; r < LANES; r++) out.v[r] = value[r] <= threshold ? 0.0 : 1.0;
+            break;
+        default:
+            for (int r = 0; r < LANES; r++) out.v[r] = passes_right(*of, tree.root + node, value[r]);
+        }
+        return out;
     }
 
-    void compare_patterns(i64 first) {
-        for (i64 node = 0; node < tree.size; node++) {
-            u8 bits = 0;
-            for (int r = 0; r < LANES; r++) bits |= static_cast<u8>(tree.pattern_right(node, first + r)) << r;
-            right[node] = bits;
-        }
+    // The rows that have taken all edges of a player, the next one included: to the right, or to the left.
+    static Lanes followed(const Lanes &was, const Lanes &right, i64 side) {
+        Lanes is;
+        for (int r = 0; r < LANES; r++) is.v[r] = was.v[r] * (side ? right.v[r] : 1.0 - right.v[r]);
+        return is;
     }
 
     // P of a child from its parent's.
-    void multiply(i64 child, u8 was, u8 is, const Lanes *from, Lanes *to) const {
-        const double *both = &edges.both[child * edges.points], *one = &edges.one[child * edges.points], neither = edges.neither[child];
-        for (i64 q = 0; q < edges.points; q++)
+    void multiply(i64 child, i64 depth, const Lanes &was, const Lanes &is) {
+        const i64 points = edges.points;
+        const double *both = &edges.both[child * points], *one = &edges.one[child * points], neither = edges.neither[child];
+        const Lanes *from = &products[depth * points];
+        Lanes *to = &products[(depth + 1) * points];
+        for (i64 q = 0; q < points; q++)
             for (int r = 0; r < LANES; r++)
-                to[q].v[r] = from[q].v[r] * (is >> r & 1 ? both[q] : was >> r & 1 ? one[q] : neither);
+                to[q].v[r] = from[q].v[r] * (is.v[r] * both[q] + (was.v[r] - is.v[r]) * one[q] + (1.0 - was.v[r]) * neither);
     }
 
     // What an edge adds to its player, from sums by point.
-    void add(i64 child, u8 was, u8 is, const Lanes *sum, Lanes *total) const {
+    void add(i64 child, const Lanes &was, const Lanes &is, const Lanes *sum, Lanes &total) const {
         const double *both = &edges.add_both[child * edges.points], *one = &edges.add_one[child * edges.points];
+        Lanes own = total;
         for (i64 q = 0; q < edges.points; q++)
-            for (int r = 0; r < LANES; r++)
-                total->v[r] += sum[q].v[r] * (is >> r & 1 ? both[q] : was >> r & 1 ? one[q] : 0.0);
+            for (int r = 0; r < LANES; r++) own.v[r] += sum[q].v[r] * (is.v[r] * both[q] + (was.v[r] - is.v[r]) * one[q]);
+        total = own;
     }
 
     // The values of all players, from the edge above a node down.
     void values(i64 node, i64 depth) {
         const i64 points = edges.points, outputs = of->outputs, left = of->left[tree.root + node];
+        Lanes *sum = &sums[depth * outputs * points];
         if (left == 0) {
-            Lanes *sum = sums_at(depth);
             for (i64 j = 0; j < outputs; j++) {
                 const double value = leaf_value(*of, tree.root + node, j);
                 for (i64 q = 0; q < points; q++)
@@ -191,57 +141,40 @@ struct Walk {
             return;
         }
         const i32 slot = tree.slot[node];
-        const u8 was = taken[slot];
+        const Lanes was = taken[slot], goes = right(node), *below = sum + outputs * points;
         for (i64 side = 0; side < 2; side++) {
-            const u8 is = was & (side ? right[node] : static_cast<u8>(~right[node]));
-            taken[slot] = is;
-            products_at(depth + 1);
-            multiply(left + side, was, is, &products[depth * points], &products[(depth + 1) * points]);
+            const Lanes is = taken[slot] = followed(was, goes, side);
+            multiply(left + side, depth, was, is);
             values(left + side, depth + 1);
-            Lanes *sum = sums_at(depth);
-            const Lanes *below = sum + outputs * points;
-            for (i64 j = 0; j < outputs; j++) add(left + side, was, is, below + j * points, &phi[slot * outputs + j]);
+            for (i64 j = 0; j < outputs; j++) add(left + side, was, is, below + j * points, phi[slot * outputs + j]);
             for (i64 i = 0; i < outputs * points; i++)
                 for (int r = 0; r < LANES; r++) sum[i].v[r] = side ? sum[i].v[r] + below[i].v[r] : below[i].v[r];
         }
         taken[slot] = was;
     }
 
-    Lanes *sums_at(i64 depth) {
-        const i64 each = of->outputs * edges.points;
-        if (static_cast<i64>(sums.size()) < (depth + 2) * each) sums.resize((depth + 2) * each);
-        return &sums[depth * each];
-    }
-
-    Lanes *products_at(i64 depth) {
-        if (static_cast<i64>(products.size()) < (depth + 1) * edges.points) products.resize((depth + 1) * edges.points);
-        return &products[depth * edges.points];
-    }
-
     // (o - z) / f of a slot's last edge.
     double ratio(i32 slot, i64 q, int r) const {
         const double z = edges.share[edge_of[slot]], t = edges.point[q];
-        if (taken[slot] >> r & 1) return (1 - z) / (t + z * (1 - t));
+        if (taken[slot].v[r] > 0) return (1 - z) / (t + z * (1 - t));
         return z > 0 ? -1 / (1 - t) : 0;
     }
 
     // Half of what pairs of players add to each other, leaf by leaf: as above, without two factors.
     void interactions(i64 node, i64 depth) {
-        const i64 points = edges.points, left = of->left[tree.root + node];
+        const i64 left = of->left[tree.root + node];
         if (left == 0) {
             for (size_t a = 0; a < path.size(); a++)
                 for (size_t b = 0; b < a; b++) add_pair(node, depth, path[a], path[b]);
             return;
         }
         const i32 slot = tree.slot[node], last = edge_of[slot];
-        const u8 was = taken[slot];
+        const Lanes was = taken[slot], goes = right(node);
         if (last < 0) path.push_back(slot);
         for (i64 side = 0; side < 2; side++) {
-            const u8 is = was & (side ? right[node] : static_cast<u8>(~right[node]));
-            taken[slot] = is;
+            const Lanes is = taken[slot] = followed(was, goes, side);
             edge_of[slot] = static_cast<i32>(left + side);
-            products_at(depth + 1);
-            multiply(left + side, was, is, &products[depth * points], &products[(depth + 1) * points]);
+            multiply(left + side, depth, was, is);
             interactions(left + side, depth + 1);
         }
         taken[slot] = was;
@@ -290,8 +223,7 @@ void add_by_pattern(const Job &job, Walk &walk, i64 t, i64 first, i64 count, std
     const i64 patterns = i64(1) << walk.tree.levels, each = walk.slots() * job.trees.outputs;
     table.clear();
     for (i64 pattern = 0; pattern < patterns; pattern += LANES) {
-        walk.compare_patterns(pattern);
-        walk.begin(0);
+        walk.begin(nullptr, pattern);
         walk.values(0, 0);
         table.insert(table.end(), walk.phi.begin(), walk.phi.end());
     }
@@ -303,8 +235,7 @@ void add_by_pattern(const Job &job, Walk &walk, i64 t, i64 first, i64 count, std
 
 void add_by_rows(const Job &job, Walk &walk, i64 t, i64 first, i64 count, const std::vector<double> &turned) {
     for (i64 block = 0; block * LANES < count; block++) {
-        walk.compare(&turned[block * LANES * job.width]);
-        walk.begin(0);
+        walk.begin(&turned[block * LANES * job.width], 0);
         walk.values(0, 0);
         for (int r = 0; r < LANES && block * LANES + r < count; r++)
             add_values(job, walk, t, first + block * LANES + r, walk.phi.data(), r);
@@ -352,8 +283,7 @@ int add_all_pairs(const Job &job, i64 start, i64 end) {
         for (i64 t = 0; t < static_cast<i64>(job.trees.trees.size()); t++) {
             walk.set(job.trees, t, job.cover, job.player_of);
             for (i64 block = 0; block * LANES < count; block++) {
-                walk.compare(&turned[block * LANES * job.width]);
-                walk.begin(walk.slots());
+                walk.begin_pairs(&turned[block * LANES * job.width]);
                 walk.interactions(0, 0);
                 for (int r = 0; r < LANES && block * LANES + r < count; r++)
                     add_pairs(job, walk, t, first + block * LANES + r, r);
