@@ -2,9 +2,10 @@
 
     GCE_DATA_HOME=FOLDER python benchmarks/shap_speed.py [--rows 10000] [--background 100] [--quick]
 
-Fits of the first split, then the values of its rows (repeated to 10,000), all in one process on all cores: the best of
-three calls (of one, where a call takes more than a minute). Writes benchmarks/results/shap.md; --quick fits a few rounds
-and writes nothing.
+Fits of the first split, then the values of its test rows (repeated to 10,000), all in one process on all cores: the
+best of three calls (of one, where a call takes more than a minute).
+
+Writes benchmarks/results/shap.md; --quick fits a few rounds and writes nothing.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ def main() -> None:
         f"Machine: {processor()}, {CORES} cores. {given.rows:,} rows of {X.shape[1]} columns.",
         "",
         f"The default model was fitted in {number(fit)} s; `predict` takes {number(predict)} s, and `shap_values(X)` "
-        f"{number(values)} s. By kind of atoms, in seconds; \"ratio\" is seconds over those of predict and the square of "
-        f"the depth; \"background\" is against {given.background} rows:",
+        f'{number(values)} s. By kind of atoms, in seconds; "ratio" is seconds over those of predict and the square of '
+        f'the depth; "background" is against {given.background} rows:',
         "",
         "| | trees or atoms | depth | predict | values | ms a tree | ratio | background |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
