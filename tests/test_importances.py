@@ -22,7 +22,7 @@ BASES = {
 
 
 def fitted(basis, **given):
-    return gce.GCERegressor(basis=basis, max_iter=8, cv=2, random_state=0, **given).fit(X, Y)
+    return gce.GCERegressor(basis=basis, max_iter=30, cv=2, random_state=0, **given).fit(X, Y)
 
 
 @pytest.mark.parametrize("basis", BASES.values(), ids=BASES)
@@ -68,8 +68,14 @@ def test_covers_count_the_training_rows():
         totals = [own[first : first + size].sum() for first, size in zip(trees.first, trees.size, strict=True)]
         assert all(total == len(X) for total in totals)
         assert not own[trees.left > 0].any()
-        # each leaf was grown from some row
-        assert (own[trees.left == 0] > 0).all()
+
+
+@pytest.mark.parametrize("basis", [Tree(), Forest(5)], ids=["tree", "forest"])
+def test_each_leaf_was_grown_from_some_row(basis):
+    model = fitted(basis)
+    (own,) = covers_of(model.ensemble_).values()
+    (part,) = (part for part in model.ensemble_.parts if isinstance(part, TreeAtomsBase))
+    assert (own[part.trees.left == 0] > 0).all()
 
 
 def test_a_constant_model_has_no_importances():

@@ -23,18 +23,32 @@ Array = NDArray[np.float64]
 _LEAVES_AT_ONCE = 1 << 22
 
 
-def row_weights(problem: Problem) -> Array:
+def row_weights(problem: Problem, total: Array) -> Array:
     """The weights ``(n,)`` of the rows that any member trains on: 1 each, where no weights were given.
 
     All trees are counted on the same rows, whichever member they belong to, so that the base of a model's values is the
-    mean of its scores over them.
+    mean of its scores over them. Weights of members sum to 1: what they were is known of rows that a member holds out,
+    and of others by their ratio to these.
+
+    Parameters
+    ----------
+    problem : Problem
+    total : array of shape (M,)
+        Total sample weight of the rows that each member holds out.
     """
-    train = problem.train[:, : problem.train_rows].cpu()
-    count = (train != 0).sum(1) if problem.count is None else problem.count.cpu()
-    return (train * count[:, None].double()).amax(0).numpy()
+    n = problem.train_rows
+    train, held_out = (own[:, :n].double().cpu().numpy() for own in (problem.train, problem.held_out))
+    known = (held_out * total[:, None]).max(0)
+    found = known > 0
+    if not found.any():
+        count = (train != 0).sum(1) if problem.count is None else problem.count.cpu().numpy()
+        return (train * count[:, None]).max(0)
+    shared = (train * found).sum(1)
+    scale = np.where(shared > 0, (known * (train > 0)).sum(1) / np.where(shared > 0, shared, 1), 0)
+    return np.where(found, known, (train * scale[:, None]).max(0))
 
 
-def count_rows(ensemble: ConvexEnsemble, problem: Problem) -> ConvexEnsemble:
+def count_rows(ensemble: ConvexEnsemble, problem: Problem, total: Array) -> ConvexEnsemble:
     """The same ensemble, of trees that know the weight of the training rows in their leaves.
 
     Parameters
@@ -42,12 +56,14 @@ def count_rows(ensemble: ConvexEnsemble, problem: Problem) -> ConvexEnsemble:
     ensemble : ConvexEnsemble
     problem : Problem
         Of rows in files a sample of them.
+    total : array of shape (M,)
+        Total sample weight of the rows that each member holds out.
 
     Returns
     -------
     ConvexEnsemble
     """
-    weights, X = row_weights(problem), problem.X[: problem.train_rows]
+    weights, X = row_weights(problem, total), problem.X[: problem.train_rows]
     parts = [part for part in ensemble.parts if isinstance(part, Atoms)]
     if not any(isinstance(part, TreeAtomsBase) for part in parts):
         return ensemble

@@ -355,8 +355,8 @@ def _explained(
     from gce.training.covers import count_rows
     from gce.training.importances import column_importances
 
-    counted = count_rows(ensemble, data.problem)
-    found = column_importances(counted, data.table, data.problem)
+    counted = count_rows(ensemble, data.problem, data.held_out_total)
+    found = column_importances(counted, data.table, data.problem, data.held_out_total)
     return _result(data, families, weights, counted, calibration, importances=found, **more)
 
 

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 _ROWS, _NETWORK_ROWS = 4096, 256
 
 
-def column_importances(ensemble: ConvexEnsemble, table: Table, problem: Problem) -> Array | None:
+def column_importances(ensemble: ConvexEnsemble, table: Table, problem: Problem, total: Array) -> Array | None:
     """The importance ``(d,)`` of each of the user's columns; None of a model that has other atoms than gce's own.
 
     Atoms of one kind (boosted trees of a shape, forests, networks) share their part of the variance of the raw scores,
@@ -37,6 +37,8 @@ def column_importances(ensemble: ConvexEnsemble, table: Table, problem: Problem)
         Of trees with covers.
     table : Table
     problem : Problem
+    total : array of shape (M,)
+        Total sample weight of the rows that each member holds out.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def column_importances(ensemble: ConvexEnsemble, table: Table, problem: Problem)
     if first_unstorable(parts) is not None or any(part.trees.cover is None for part in trees):
         return None
     # evenly spread: rows of one class or one day may follow each other
-    weights = row_weights(problem)
+    weights = row_weights(problem, total)
     rows = np.unique(np.linspace(0, len(weights) - 1, min(len(weights), _ROWS)).astype(np.intp))
     X, own = problem.X[torch.from_numpy(rows)], weights[rows] / weights[rows].sum()
     every = ensemble.weights if ensemble.weights.ndim == 2 else ensemble.weights[:, None]
@@ -59,15 +61,15 @@ def column_importances(ensemble: ConvexEnsemble, table: Table, problem: Problem)
         if not isinstance(part, Zero) and bool((some != 0).any()):
             kinds.append((part, some))
     outputs = [_centred(part.mix(part.seen(X), some), own) for part, some in kinds]
-    whole, total = sum(outputs, np.zeros((len(rows), len(ensemble.bound)))), np.zeros(len(table.columns))
+    whole, found = sum(outputs, np.zeros((len(rows), len(ensemble.bound)))), np.zeros(len(table.columns))
     for (part, some), out in zip(kinds, outputs, strict=True):
         if isinstance(part, TreeAtomsBase):
             shares = _tree_shares(part, some, table)
         else:
             shares = _network_shares(part, some, X, table)
         # a kind that works against all others explains nothing
-        total += max(0.0, float(own @ (out * whole).sum(1))) * shares
-    return total / total.sum() if total.sum() > 0 else total
+        found += max(0.0, float(own @ (out * whole).sum(1))) * shares
+    return found / found.sum() if found.sum() > 0 else found
 
 
 def _centred(out: Tensor, weights: Array) -> Array:

@@ -169,7 +169,7 @@ def with_weights(
         family_weights=(),
         closing=None,
         ensemble=ensemble,
-        importances=column_importances(ensemble, result.table, data.problem),
+        importances=column_importances(ensemble, result.table, data.problem, data.held_out_total),
         external=external,
         gap=float(np.mean([own.gap for own in solutions])),
     )
