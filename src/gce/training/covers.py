@@ -19,8 +19,8 @@ from gce.training.problem import Problem
 
 Array = NDArray[np.float64]
 
-#: Leaves of rows that are looked up at a time.
-_LEAVES_AT_ONCE = 1 << 22
+#: Leaves of rows that are looked up at a time: as many as a cache holds.
+_LEAVES_AT_ONCE = 1 << 19
 
 
 def row_weights(problem: Problem, total: Array) -> Array:
@@ -90,15 +90,13 @@ def with_covers(ensemble: ConvexEnsemble, covers: dict[str, Tensor]) -> ConvexEn
 def _cover(part: TreeAtomsBase, X: Rows, weights: Array) -> Tensor:
     """The weight of rows in each leaf, ``(nodes,)``."""
     trees, total = part.trees, np.zeros(len(part.trees.left))
-    first = trees.first.cpu().numpy()
     # a tree whose leaves are their own numbers says where rows are
-    number = torch.arange(len(trees.left), device=trees.left.device) - trees.first.repeat_interleave(trees.size)
+    number = torch.arange(len(trees.left), device=trees.left.device)
     places = replace(trees, value=number[:, None].double(), cover=None)
     each, into = torch.ones(len(trees), 1, dtype=torch.float64), torch.arange(len(trees))
-    for some, block in _blocks(part.seen(X), weights, max(1, _LEAVES_AT_ONCE // len(trees))):
-        found = places.summed(block, each.to(block.device), into, len(trees)).cpu().numpy()[..., 0].astype(np.intp)
-        nodes = (found + first[:, None]).ravel()
-        total += np.bincount(nodes, np.tile(some, len(trees)), len(total))
+    for some, block in _blocks(part.seen(X), weights, max(64, _LEAVES_AT_ONCE // len(trees))):
+        found = places.summed(block, each.to(block.device), into, len(trees)).cpu().numpy()
+        total += np.bincount(found.ravel().astype(np.intp), np.tile(some, len(trees)), len(total))
     return torch.from_numpy(total).float().to(trees.left.device)
 
 
