@@ -19,6 +19,7 @@ FILES = [
     "losses", "calibration", "simplex", "simplex_optimum", "editing", "editing_external", "mixed_models",
     "sign_trees", "parallel", "joint_training", "stacking", "theory", "union", "monotone",
     "line_search", "qp", "elimination", "extreme_numbers", "sparse_families", "log_probabilities",
+    "shapley", "shap_values", "importances",
 ]  # fmt: skip
 #: Each with its instruction sets for torch, MKL, OpenBLAS, the kernels of native/ and numpy, and its number of threads.
 PROCESSORS = {

@@ -29,8 +29,8 @@ PUBLIC = {
     """,
     "gce.training": "EarlyStopping MLflow OptunaPruning SharedEarlyStopping TensorBoard",
     "gce.inspection": """
-        Explanation PathStep PruningPath StagedErrorDisplay TrainingDisplay WeightsDisplay calibration_display
-        residual_display
+        Explanation PathStep PruningPath ShapExplanation StagedErrorDisplay TrainingDisplay WeightsDisplay
+        calibration_display partial_dependence residual_display
     """,
     "gce.theory": """
         BoundReport ConvexShattering HeldOut LinearShattering PaperBound RademacherEstimate admissible_constant

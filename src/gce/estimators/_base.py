@@ -41,6 +41,7 @@ from gce.training.scores import encode_rows, raw_scores
 from gce.training.sklearn_callbacks import CALLBACK_SUPPORT
 
 if TYPE_CHECKING:
+    from gce.inspection.shapley import ShapExplanation
     from gce.preprocessing.shards import Shards
 
 Array = NDArray[np.float64]
@@ -134,6 +135,18 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
         """How columns are encoded: names, kinds, categories, missing values, scaling."""
         return self.result_.table
 
+    @property
+    def feature_importances_(self) -> Array:
+        """What each column lowered the risk by, as a share of 1, ``(d,)``: see docs/explanations.md."""
+        importances = self.result_.importances
+        if importances is None:
+            raise AttributeError(
+                "feature_importances_ are known of trees and networks of this version of gce: this model comes from an "
+                "earlier version, or has atoms of other kinds; fit again, or use sklearn.inspection."
+                "permutation_importance"
+            )
+        return importances.copy()
+
     # Predictions.
 
     def raw_predict(self, X: Any) -> Tensor:
@@ -207,6 +220,58 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
         from gce.estimators._shard_predictions import predict_shards
 
         return predict_shards(self, shards, Path(folder), method)
+
+    # Explanations of predictions.
+
+    def shap_values(
+        self, X: Any, background: Any = None, *, n_permutations: int = 16, random_state: Any = 0
+    ) -> ShapExplanation:
+        """Shapley values: what each column adds to the raw score of each row.
+
+        Parts of a column (its categories, missing values, calendar parts, components of text, statistics of the
+        target) are known or unknown together: a column is one player. See docs/explanations.md.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        background : array-like or data frame of shape (b, d), optional
+            Rows that stand for what is not known, a hundred or so; values are means over them ("interventional").
+            Default: a node of a tree whose column is not known is passed both ways, by the weights of the training rows
+            ("path-dependent"); networks then have the average of a column that is not known, the centre it is measured
+            from.
+        n_permutations : int, default=16
+            Pairs of permutations, for each row of the background, where networks (or the forest of a classifier,
+            against a background) look at more than 12 columns; with fewer columns all coalitions are evaluated.
+        random_state : int, RandomState or None, default=0
+            Draws the permutations.
+
+        Returns
+        -------
+        ShapExplanation
+            Values, base values and the rows, in the layout of ``shap.Explanation``, and the standard errors of the
+            values where there are any.
+        """
+        # not needed to fit or predict
+        from gce.estimators._explanations import shap_values
+
+        return shap_values(self, X, background, n_permutations, random_state)
+
+    def shap_interaction_values(self, X: Any) -> ShapExplanation:
+        """Interaction values of pairs of columns, for ensembles of trees without a background.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ShapExplanation
+            Values of shape (n, d, d) or (n, d, d, k), whose sums over the second column are the Shapley values.
+        """
+        # not needed to fit or predict
+        from gce.estimators._explanations import shap_interaction_values
+
+        return shap_interaction_values(self, X)
 
     def _with(self, result: FitResult) -> Self:
         """The same estimator with another result."""

@@ -9,6 +9,7 @@ from gce._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gce.inspection.explanation import Explanation, PathStep, PruningPath
+    from gce.inspection.partial import partial_dependence
     from gce.inspection.plotting import (
         StagedErrorDisplay,
         TrainingDisplay,
@@ -16,22 +17,27 @@ if TYPE_CHECKING:
         calibration_display,
         residual_display,
     )
+    from gce.inspection.shapley import ShapExplanation
 
 __all__ = [
     "Explanation",
     "PathStep",
     "PruningPath",
+    "ShapExplanation",
     "StagedErrorDisplay",
     "TrainingDisplay",
     "WeightsDisplay",
     "calibration_display",
+    "partial_dependence",
     "residual_display",
 ]
 
 # estimators need the explanations only
 __getattr__ = lazy_names(
     __name__,
-    dict.fromkeys(__all__, "plotting") | dict.fromkeys(("Explanation", "PathStep", "PruningPath"), "explanation"),
+    dict.fromkeys(__all__, "plotting")
+    | dict.fromkeys(("Explanation", "PathStep", "PruningPath"), "explanation")
+    | {"ShapExplanation": "shapley", "partial_dependence": "partial"},
 )
 
 

@@ -67,6 +67,13 @@ def _restore_vector(parts: Parts) -> NDArray[np.float64]:
     return parts.finite("array", None).numpy()
 
 
+def _restore_importances(parts: Parts) -> NDArray[np.float64]:
+    shares = parts.finite("array", None).numpy()
+    if (shares < 0).any() or not (abs(shares.sum() - 1) < 1e-6 or (shares == 0).all()):
+        raise ValueError("importances must be shares of 1")
+    return shares
+
+
 def _restore_bound(parts: Parts) -> NDArray[np.float64]:
     bound = parts.tensor("array", None)
     if not (bound > 0).all():
@@ -198,6 +205,7 @@ FITTED = {
     "temperature_": Codec(_store_value, _restore_temperature),
     "residuals_": Codec(_store_array, _restore_residuals),
     "_kept": Codec(_store_value, _restore_signs),
+    "_importances": Codec(_store_array, _restore_importances),
     "_interactions": Codec(_store_value, _restore_interactions),
     "_seed": Codec(_store_value, lambda parts: parts.integer("value", 0, 2**256)),
     "_folds": Codec(_store_value, _restore_folds),
@@ -228,6 +236,7 @@ def check_complete(fitted: dict[str, Any], classifies: bool, editable: bool) -> 
         len(fitted["table_"].columns) == columns
         and len(fitted.get("feature_names_in_", range(columns))) == columns
         and len(fitted["bound_"]) == outputs
+        and len(fitted.get("_importances", range(columns))) == columns
         and fitted["loss_"].predict(score).shape == (1, answers)
         and bool(fitted["loss_"].value(score, score).isfinite().all())
         and (not classifies or answers >= 2)

@@ -12,11 +12,13 @@ from torch import Tensor
 from gce._utils.codecs import Parts, narrowed
 from gce.bases import registry
 from gce.bases.base import Atoms
+from gce.bases.trees.atoms import TreeAtomsBase
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.io.histories import restore_histories, store_histories
 from gce.io.paths import MOST_READ, MOST_WRITTEN, SizeBudget
 from gce.io.rounds import COLUMNS, ROUNDING, Sequel, in_file, restore_rounds, store_rounds
 from gce.preprocessing.mixed import Widths
+from gce.training.covers import covers_of, with_covers
 from gce.training.family_fit import FamilyFit
 from gce.training.family_weights import closing_entry
 from gce.training.result import FitResult
@@ -226,6 +228,22 @@ def store_ensemble(ensemble: ConvexEnsemble) -> Parts:
     parts = Parts({}, {"weights": ensemble.weights, "origin": narrowed(ensemble.origin)})
     parts.add("atoms", registry.store([atoms for atoms in ensemble.parts if isinstance(atoms, Atoms)]))
     return parts
+
+
+def store_covers(ensemble: ConvexEnsemble) -> Parts:
+    """The weights of training rows in leaves, of an ensemble that is made of its families when it is read."""
+    return Parts({}, covers_of(ensemble))
+
+
+def restore_covers(parts: Parts, ensemble: ConvexEnsemble) -> ConvexEnsemble:
+    """The same ensemble, with the weights of training rows in its leaves."""
+    trees = {str(i): part.trees for i, part in enumerate(ensemble.parts) if isinstance(part, TreeAtomsBase)}
+    if not parts.tensors.keys() <= trees.keys():
+        raise ValueError("weights of training rows are given for what are no trees")
+    given = {name: parts.finite(name, len(trees[name].left), dtype=torch.float32) for name in parts.tensors}
+    if any((own < 0).any() for own in given.values()):
+        raise ValueError("the weight of the training rows in a leaf must not be negative")
+    return with_covers(ensemble, {name: own.to(ensemble.offset.device) for name, own in given.items()})
 
 
 def restore_ensemble(

@@ -94,6 +94,7 @@ def save(model: Any, path: str | Path, kinds: Kinds, resumable: bool = False) ->
     parts.meta["bases"] = _encoded_bases(result)
     if resumable and result.has_stages:
         parts.add("families", families.store_families(result))
+        parts.add("covers", families.store_covers(result.ensemble))
     else:
         parts.add("ensemble", families.store_ensemble(result.ensemble))
         if result.families and result.unit == "round":
@@ -161,6 +162,8 @@ def _fitted(model: Any, result: FitResult) -> dict[str, Any]:
     if result.interactions is not None:
         sets = result.interactions
         fitted["_interactions"] = sets if isinstance(sets, str) else [list(one) for one in sets]
+    if result.importances is not None:
+        fitted["_importances"] = result.importances
     if result.edited:
         fitted |= {"gap_": result.gap, "_joint": result.one_simplex}
     return fitted
@@ -211,6 +214,7 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
         ensemble = _mixed(own, stored, offset.to(device))
         if not torch.equal(ensemble.bound.cpu(), bound):
             raise ValueError("the ensemble's bound is another one than that of its atoms and weights")
+        ensemble = families.restore_covers(parts.within("covers"), ensemble) if "covers" in parts.meta else ensemble
     else:
         joint = fitted.get("_joint", False)
         ensemble = families.restore_ensemble(parts.within("ensemble"), widths, offset, bound, joint).to(device)
@@ -239,6 +243,7 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
         one_simplex=fitted.get("_joint", False),
         round_weights=stored.rounds,
         interactions=fitted.get("_interactions"),
+        importances=fitted.get("_importances"),
     )
 
 

@@ -184,6 +184,11 @@ class Table:
         more = np.zeros(0, np.intp) if self.statistics is None else self.statistics.columns
         return np.concatenate([np.arange(len(self.columns)), self.schema.part_sources, more])
 
+    @property
+    def input_sources(self) -> NDArray[np.intp]:
+        """The table's column that each input of a network is made of, ``(width,)``."""
+        return self.split_sources[np.concatenate([self.encoder.numbers, self.encoder.flagged])]
+
     def check_range(self, X: Matrix) -> None:
         """Check that encoded rows ``(n, d)`` have no numbers that overflow in a network with ``clip=None``.
 

@@ -298,7 +298,7 @@ def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
         rows = weighted.held_out(problem, total)
         ensemble = mix_families(families, weights, problem.offset, weighted.rounds)
         rounds = weighted.rounds
-    return _result(
+    return _explained(
         data,
         families,
         weights,
@@ -349,7 +349,25 @@ def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData
     FitResult
     """
     rows = predict_held_out(ensemble, data.problem, data.held_out_total)
-    return _result(data, (epochs,), {epochs.name: 1.0}, ensemble, _calibration(data, ensemble, rows, deadline))
+    return _explained(data, (epochs,), {epochs.name: 1.0}, ensemble, _calibration(data, ensemble, rows, deadline))
+
+
+def _explained(
+    data: FitData,
+    families: Sequence[FamilyRecord | EpochRecord],
+    weights: Mapping[str, float],
+    ensemble: ConvexEnsemble,
+    calibration: Calibration,
+    **more: Any,
+) -> FitResult:
+    """The result, with what explanations need of the training rows: a model keeps none."""
+    # only the end of a fit needs them
+    from gce.training.covers import count_rows
+    from gce.training.importances import column_importances
+
+    counted = count_rows(ensemble, data.problem, data.held_out_total)
+    found = column_importances(counted, data.table, data.problem, data.held_out_total)
+    return _result(data, families, weights, counted, calibration, importances=found, **more)
 
 
 def _result(

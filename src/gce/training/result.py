@@ -68,6 +68,9 @@ class FitResult:
         weights in each round. The weight of a family is then the sum of those of its rounds, the mean over members.
     interactions : str, tuple of tuple of int, or None
         Sets of columns of ``X`` that may interact; None where all may.
+    importances : array of shape (d,) or None
+        What each column of ``X`` lowered the risk by, as a share of 1; None where an older file does not say, or atoms
+        are not gce's own.
     """
 
     table: Table
@@ -89,6 +92,7 @@ class FitResult:
     one_simplex: bool = False
     round_weights: Mapping[str, Tensor] | None = None
     interactions: Interactions | None = None
+    importances: Array | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again

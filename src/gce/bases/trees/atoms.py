@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -50,6 +50,28 @@ class TreeAtomsBase(Atoms):
     def splits_columns(self) -> bool:
         """The trees look at columns, with codes of categories and missing values, instead of the inputs of networks."""
         return self.trees.rule is not None
+
+    def with_cover(self, cover: Tensor) -> Self:
+        """The same trees, which know the weight of the training rows in their leaves.
+
+        Parameters
+        ----------
+        cover : Tensor of shape (nodes,)
+            See :class:`gce.bases.trees.TreeArrays`.
+        """
+        other = self.select(torch.arange(len(self), device=self.bound.device))
+        other.register_buffer("cover", cover)
+        return other
+
+    def tree_weights(self, weights: Tensor) -> Tensor:
+        """What the leaves of each tree are multiplied by, ``(T, v)``.
+
+        Parameters
+        ----------
+        weights : Tensor of shape (A, 1) or (A, k)
+            Of the atoms.
+        """
+        raise NotImplementedError
 
     def seen(self, X: Rows) -> Inputs:
         return X.columns if self.splits_columns and isinstance(X, MixedRows) else inputs_of(X)

@@ -255,6 +255,8 @@ class ForestAtoms(TreeAtomsBase):
     """
 
     interpolates = True
+    #: The share of the offset in every probability.
+    doubt: ClassVar[float] = DOUBT
     offset: Tensor
 
     def __init__(self, trees: TreeArrays, offset: Tensor, bound: Tensor, n_trees: int, link: Link) -> None:
@@ -345,10 +347,19 @@ class ForestAtoms(TreeAtomsBase):
         return sum_leaves(trees, X, each, torch.arange(len(trees)) // self.n_trees, len(self))
 
     def _outputs(self, mean: Tensor) -> Tensor:
-        return (self._scores(mean) - self.offset).clamp(-self.bound, self.bound)
+        return (self.scores(mean) - self.offset).clamp(-self.bound, self.bound)
 
-    def _scores(self, mean: Tensor) -> Tensor:
-        """Scores of means of targets."""
+    def scores(self, mean: Tensor) -> Tensor:
+        """Scores of means of targets, before they are measured from the offset and clipped.
+
+        Parameters
+        ----------
+        mean : Tensor of shape (..., k)
+
+        Returns
+        -------
+        Tensor of shape (..., k)
+        """
         if self.link == "identity":
             return mean
         p = (1 - DOUBT) * mean + self.prior
@@ -376,6 +387,9 @@ class ForestAtoms(TreeAtomsBase):
         for weight, out in zip(weights, self(X), strict=True):
             total += weight * out
         return total
+
+    def tree_weights(self, weights: Tensor) -> Tensor:
+        return weights.expand(len(self), len(self.bound)).repeat_interleave(self.n_trees, 0) / self.n_trees
 
     def among(self, columns: NDArray[np.intp], inputs: NDArray[np.intp], widths: Widths) -> Self:
         return type(self)(self.trees.among(columns), self.offset, self.bound, self.n_trees, self.link)

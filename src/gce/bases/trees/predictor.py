@@ -98,6 +98,12 @@ class PreparedTrees:
         finalize(self, _free(), self._handle)
         self._columns = _widest()(self._handle) + 1
 
+    @property
+    def handle(self) -> int:
+        """What kernels take; it lives as long as this object."""
+        assert self._handle is not None
+        return self._handle
+
     def summed(self, X: Array, weights: Array, into: NDArray[np.int64], count: int) -> Array:
         """``result[into[t], i] += weights[t] * leaf``, tree by tree in their order, ``(count, n, v)``.
 

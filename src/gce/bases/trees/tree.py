@@ -336,9 +336,13 @@ class TreeAtoms(TreeAtomsBase):
         trees, sums = self.trees, self.trees_per_atom
         # an ensemble gives the same weights again and again
         if self._mixed is None or self._mixed[0] is not weights:
-            each = (weights * self.bound).expand(len(self), len(self.bound)).reshape(len(trees), trees.outputs)
+            each = self.tree_weights(weights)
             self._mixed = weights, each, torch.arange(len(each)) % sums
         return sum_leaves(trees, X, *self._mixed[1:], sums).transpose(0, 1).flatten(1)
+
+    def tree_weights(self, weights: Tensor) -> Tensor:
+        wide = (weights * self.bound).expand(len(self), len(self.bound))
+        return wide.reshape(len(self.trees), self.trees.outputs)
 
     def among(self, columns: NDArray[np.intp], inputs: NDArray[np.intp], widths: Widths) -> Self:
         # an atom of one member: its trees need not be looked at yet

@@ -47,6 +47,8 @@ class TreeArrays:
     sets : Tensor of shape (S, 4), int64, optional
         Sets of 256 categories, one bit each, see :func:`gce.bases.trees.binning.category_bins`. The threshold of a node
         of categories is the index of its set: those in it go left, all others right.
+    cover : Tensor of shape (nodes,), float32, optional
+        The weight of the training rows in each leaf, 0 for inner nodes: Shapley values need it, predictions do not.
     """
 
     size: Tensor
@@ -56,6 +58,7 @@ class TreeArrays:
     value: Tensor
     rule: Tensor | None = None
     sets: Tensor | None = None
+    cover: Tensor | None = None
 
     @classmethod
     def of(cls, trees: Sequence[tuple[NDArray[np.generic], ...]], dtype: torch.dtype = torch.float64) -> Self:
@@ -86,6 +89,10 @@ class TreeArrays:
     def tensors(self) -> dict[str, Tensor]:
         """The tensors that there are, by name."""
         return {field.name: own for field in fields(self) if (own := getattr(self, field.name)) is not None}
+
+    def _rules_and_values(self) -> list[Tensor]:
+        """What predictions need, in order."""
+        return [own for name, own in self.tensors().items() if name != "cover"]
 
     def among(self, columns: NDArray[np.intp]) -> Self:
         """The same trees, for rows of which their columns are those with indices ``(c,)``."""
@@ -126,6 +133,8 @@ class TreeArrays:
             "value": self.value[~inner],
             **sets,
         }
+        if self.cover is not None:
+            tensors["cover"] = _whole_if_exact(self.cover[~inner])
         cut = narrowed(cut)
         if table.nbytes + cut.nbytes < trees.threshold[inner].nbytes:
             return Parts({}, {**tensors, "table": table, "cut": cut})
@@ -150,7 +159,7 @@ class TreeArrays:
         leaves = value.new_zeros(nodes, outputs)
         leaves.numpy()[~inner.numpy()] = value.numpy()
         feature, threshold, left = map(torch.from_numpy, places)
-        return cls(size, feature, threshold, left, leaves, *_rules(parts, inner, threshold))
+        return cls(size, feature, threshold, left, leaves, *_rules(parts, inner, threshold), _cover(parts, inner))
 
     def select(self, index: Tensor) -> Self:
         """The trees at the given positions."""
@@ -186,7 +195,9 @@ class TreeArrays:
         if parts[0].rule is not None and len(parts) > 1:
             ends = np.cumsum([0 if part.sets is None else len(part.sets) for part in parts])
             parts = [part._with_later_sets(int(end)) for part, end in zip(parts, [0, *ends[:-1]], strict=True)]
-        return cls(**{name: torch.cat([getattr(some, name) for some in parts]) for name in parts[0].tensors()})
+        # weights that some trees have not are of no use
+        kept = [name for name in parts[0].tensors() if all(getattr(some, name) is not None for some in parts)]
+        return cls(**{name: torch.cat([getattr(some, name) for some in parts]) for name in kept})
 
     def _with_later_sets(self, first: int) -> Self:
         """The same trees where sets are numbered from ``first`` on."""
@@ -216,10 +227,15 @@ class TreeArrays:
         found = self._prepared.summed(rows, weights.double().contiguous().numpy(), into.numpy(), count)
         return torch.from_numpy(found)
 
+    @property
+    def handle(self) -> int:
+        """The prepared trees, for other kernels; on the CPU."""
+        return self._prepared.handle
+
     @cached_property
     def _prepared(self) -> PreparedTrees:
         """What kernels need to know, found out once."""
-        return PreparedTrees(*(part.contiguous().numpy() for part in self.tensors().values()))
+        return PreparedTrees(*(part.contiguous().numpy() for part in self._rules_and_values()))
 
     @cached_property
     def _on_device(self) -> DeviceTrees | None:
@@ -229,7 +245,7 @@ class TreeArrays:
         # most processes have no use for it
         from gce.bases.trees.predictor_cuda import DeviceTrees, can_sum
 
-        return DeviceTrees(*self.tensors().values()) if can_sum(len(self.left), self.left.device) else None
+        return DeviceTrees(*self._rules_and_values()) if can_sum(len(self.left), self.left.device) else None
 
     def __getstate__(self) -> dict[str, Any]:
         # what kernels need is found out again
@@ -278,6 +294,26 @@ def _inner_nodes(parts: Parts) -> Tensor:
     if not len(bits) - 8 < nodes <= len(bits) or bits[nodes:].any():
         raise ValueError("the sizes of the trees do not sum to the number of nodes")
     return torch.from_numpy(bits[:nodes]).bool()
+
+
+def _whole_if_exact(cover: Tensor) -> Tensor:
+    """Weights of leaves in as few bytes as hold them: most are counts of rows."""
+    whole = cover.long()
+    return narrowed(whole) if torch.equal(whole.to(cover.dtype), cover) else cover
+
+
+def _cover(parts: Parts, inner: Tensor) -> Tensor | None:
+    """The weight of the training rows in each leaf, ``(nodes,)``; None in files before it was counted."""
+    if "cover" not in parts.tensors:
+        return None
+    leaves = len(inner) - int(inner.sum())
+    counted = not parts.tensors["cover"].is_floating_point()
+    own = parts.whole("cover", leaves) if counted else parts.finite("cover", leaves, dtype=torch.float32)
+    if (own < 0).any():
+        raise ValueError("the weight of the training rows in a leaf must not be negative")
+    cover = torch.zeros(len(inner), dtype=torch.float32)
+    cover[~inner] = own.float()
+    return cover
 
 
 def _rules(parts: Parts, inner: Tensor, threshold: Tensor) -> tuple[Tensor | None, Tensor | None]:

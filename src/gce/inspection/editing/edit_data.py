@@ -149,6 +149,9 @@ def with_weights(
 
     Predictions are calibrated by held-out rows; where there are none, the calibration stays as it is.
     """
+    # only an edit and the end of a fit need it
+    from gce.training.importances import column_importances
+
     warn_of_gaps(solutions, TOL)
     found = [
         dict(zip(problem.names, own.weights.tolist(), strict=True))
@@ -160,12 +163,14 @@ def with_weights(
         for model in result.external
         if model.name in found[0]
     )
+    ensemble = _assembled(result.ensemble, weights, len(problems))
     edited = replace(
         result,
         families=(),
         family_weights=(),
         closing=None,
-        ensemble=_assembled(result.ensemble, weights, len(problems)),
+        ensemble=ensemble,
+        importances=column_importances(ensemble, result.table, data.problem, data.held_out_total),
         external=external,
         gap=float(np.mean([own.gap for own in solutions])),
     )
