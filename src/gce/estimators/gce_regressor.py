@@ -20,7 +20,8 @@ from gce.losses import Loss
 from gce.losses.line_search import LineSearch
 from gce.training.callbacks import Callback
 from gce.training.families import sees_statistics
-from gce.training.fit import calibrate, run
+from gce.training.finish import calibrate
+from gce.training.fit import run
 from gce.training.scores import staged_scores
 from gce.training.sklearn_callbacks import with_callbacks
 

@@ -15,7 +15,7 @@ from gce.estimators._session import FitSession
 from gce.estimators._tasks import Classification, Regression
 from gce.estimators._validation import FitInput, output_scale, validate
 from gce.losses import Loss
-from gce.training.fit import calibrate_joint
+from gce.training.finish import calibrate_joint
 from gce.training.joint import plan_joint_fit, train
 from gce.training.sklearn_callbacks import with_callbacks
 

@@ -1,0 +1,192 @@
+"""The end of a fit: families are weighted, predictions calibrated, and the result is made."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gce._utils import parallel
+from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.training.calibration import Calibration, HeldOutScores, predict_held_out, with_scale
+from gce.training.callbacks import TimeLimit
+from gce.training.data import FitData
+from gce.training.family_weights import (
+    WeightedFamilies,
+    closing_columns,
+    closing_entry,
+    drop_families,
+    mix_families,
+    select_held_out,
+    weigh_families,
+)
+from gce.training.problem import Problem
+from gce.training.result import FitResult, family_history
+from gce.training.rounds import EpochRecord, FamilyRecord
+
+if TYPE_CHECKING:
+    from gce.training.fit import FittedFamilies
+
+Array = NDArray[np.float64]
+
+
+def snapshot(fitted: FittedFamilies, data: FitData) -> FitResult:
+    """The result of a fit that is still running, with equal weights of its families and without calibration."""
+    families = tuple(fit.record for fit in fitted.fits.values())
+    begun = [fit.name for fit in fitted.begun]
+    weights = {name: 1 / len(begun) if name in begun else 0.0 for name in fitted.fits}
+    if len(families) == 1:
+        ensemble = families[0].ensemble(data.problem.offset)
+    else:
+        ensemble = mix_families(families, weights, data.problem.offset)
+    return _result(data, families, weights, ensemble, Calibration(), bases=fitted.bases)
+
+
+def calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
+    """The result of a fit: family weights, ensemble, temperature or residuals.
+
+    Parameters
+    ----------
+    fitted : FittedFamilies
+    data : FitData
+
+    Returns
+    -------
+    FitResult
+    """
+    # many short operations: threads would spend their time waiting for each other
+    with parallel.alone_if_few(data.problem.held_out), parallel.one_blas_thread():
+        return _calibrate(fitted, data)
+
+
+def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
+    problem, total = data.problem, data.held_out_total
+    families = tuple(fit.record for fit in fitted.fits.values())
+    weights, closing, rounds = {families[0].name: 1.0}, None, None
+    if len(families) == 1:
+        ensemble, (fit,) = families[0].ensemble(problem.offset), fitted.fits.values()
+        # under a time limit predictions that are known are not computed again
+        known = None if fitted.clock is None else fit.best_outputs
+        rows = predict_held_out(ensemble, problem, total) if known is None else select_held_out(known, problem, total)
+    else:
+        began, before = time.perf_counter(), family_history(families, None)[-1]["seconds"]
+        weighted = _weigh(fitted, problem, total)
+        columns = closing_columns(families, weighted, problem)
+        closing = closing_entry(families, columns, before + time.perf_counter() - began)
+        weights = {name: weighted.weights.get(name, 0.0) for name in fitted.fits}
+        rows = weighted.held_out(problem, total)
+        ensemble = mix_families(families, weights, problem.offset, weighted.rounds)
+        rounds = weighted.rounds
+    return _explained(
+        data,
+        families,
+        weights,
+        ensemble,
+        _calibration(data, ensemble, rows, _scale_deadline(fitted.clock)),
+        closing=closing,
+        round_weights=rounds,
+        bases=fitted.bases,
+        cut_short=fitted.clock is not None and bool(fitted.clock.message),
+    )
+
+
+def _weigh(fitted: FittedFamilies, problem: Problem, total: Array) -> WeightedFamilies:
+    """The weights of families, or of their rounds, on the rows held out."""
+    # needed once, and only by fits of several families
+    from gce.training.round_weights import weigh_rounds
+
+    found = weigh_families(fitted.begun, problem, total)
+    # under a limit the end of a fit is as short as it can be
+    if fitted.clock is None:
+        by_round = weigh_rounds(fitted.begun, found, problem, total)
+        if by_round is not None:
+            return by_round
+    return drop_families(fitted.begun, found, problem, total)
+
+
+def _scale_deadline(clock: TimeLimit | None) -> float:
+    """When the scale of residuals must be known: where rounds were cut short there is no time for it."""
+    if clock is None:
+        return math.inf
+    return -math.inf if clock.message else clock.end
+
+
+def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData, deadline: float) -> FitResult:
+    """The result of networks that were trained all at once.
+
+    Parameters
+    ----------
+    ensemble : ConvexEnsemble
+        Each member at its best epoch.
+    epochs : EpochRecord
+    data : FitData
+    deadline : float
+        On the clock of ``time.monotonic``.
+
+    Returns
+    -------
+    FitResult
+    """
+    rows = predict_held_out(ensemble, data.problem, data.held_out_total)
+    return _explained(data, (epochs,), {epochs.name: 1.0}, ensemble, _calibration(data, ensemble, rows, deadline))
+
+
+def _explained(
+    data: FitData,
+    families: Sequence[FamilyRecord | EpochRecord],
+    weights: Mapping[str, float],
+    ensemble: ConvexEnsemble,
+    calibration: Calibration,
+    **more: Any,
+) -> FitResult:
+    """The result, with what explanations need of the training rows: a model keeps none."""
+    # only the end of a fit needs them
+    from gce.training.covers import count_rows
+    from gce.training.importances import column_importances
+
+    counted = count_rows(ensemble, data.problem, data.held_out_total)
+    found = column_importances(counted, data.table, data.problem, data.held_out_total)
+    return _result(data, families, weights, counted, calibration, importances=found, **more)
+
+
+def _result(
+    data: FitData,
+    families: Sequence[FamilyRecord | EpochRecord],
+    weights: Mapping[str, float],
+    ensemble: ConvexEnsemble,
+    calibration: Calibration,
+    **more: Any,
+) -> FitResult:
+    return FitResult(
+        table=data.table,
+        target=data.target,
+        loss=data.loss,
+        families=tuple(families),
+        family_weights=tuple(weights.values()),
+        ensemble=ensemble,
+        calibration=calibration,
+        n_samples=data.n_samples,
+        seed=data.streams.seed,
+        folds=data.streams.names,
+        signs=data.signs,
+        interactions=data.interactions,
+        **more,
+    )
+
+
+def _calibration(data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores, deadline: float) -> Calibration:
+    """Temperature or residuals, from held-out rows or, where there are none, from the training rows."""
+    problem = data.problem
+    if len(rows.y):
+        found = data.target.calibrate(data.loss, rows)
+        if not data.target.has_intervals:
+            return found
+        members = [ensemble.of_member(m) for m in range(ensemble.members)]
+        return with_scale(found, data.loss, problem, rows, members, deadline)
+    return data.target.calibrate_in_sample(
+        data.loss, len(problem.y), lambda: HeldOutScores(ensemble(problem.X), problem.y, problem.train[0])
+    )
