@@ -60,7 +60,7 @@ def calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
     """
     # many short operations: threads would spend their time waiting for each other
     with parallel.alone_if_few(data.problem.held_out), parallel.one_blas_thread():
-        return _calibrate(fitted, data)
+        return _explained(_calibrate(fitted, data), data)
 
 
 def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
@@ -81,7 +81,7 @@ def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
         rows = weighted.held_out(problem, total)
         ensemble = mix_families(families, weights, problem.offset, weighted.rounds)
         rounds = weighted.rounds
-    return _explained(
+    return _result(
         data,
         families,
         weights,
@@ -132,25 +132,15 @@ def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData
     FitResult
     """
     rows = predict_held_out(ensemble, data.problem, data.held_out_total)
-    return _explained(data, (epochs,), {epochs.name: 1.0}, ensemble, _calibration(data, ensemble, rows, deadline))
+    calibration = _calibration(data, ensemble, rows, deadline)
+    return _explained(_result(data, (epochs,), {epochs.name: 1.0}, ensemble, calibration), data)
 
 
-def _explained(
-    data: FitData,
-    families: Sequence[FamilyRecord | EpochRecord],
-    weights: Mapping[str, float],
-    ensemble: ConvexEnsemble,
-    calibration: Calibration,
-    **more: Any,
-) -> FitResult:
-    """The result, with what explanations need of the training rows: a model keeps none."""
-    # only the end of a fit needs them
-    from gce.training.covers import count_rows
-    from gce.training.importances import column_importances
+def _explained(result: FitResult, data: FitData) -> FitResult:
+    # only the end of a fit needs it
+    from gce.training.importances import explained
 
-    counted = count_rows(ensemble, data.problem, data.held_out_total)
-    found = column_importances(counted, data.table, data.problem, data.held_out_total)
-    return _result(data, families, weights, counted, calibration, importances=found, **more)
+    return explained(result, data.problem, data.held_out_total)
 
 
 def _result(

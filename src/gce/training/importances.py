@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -15,13 +17,34 @@ from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.preprocessing import Table
 from gce.preprocessing.mixed import Rows
 from gce.preprocessing.sparse import SparseRows
-from gce.training.covers import row_weights
+from gce.training.covers import count_rows, row_weights
 from gce.training.problem import Problem
+from gce.training.result import FitResult
 
 Array = NDArray[np.float64]
 
 #: Training rows on which atoms of each kind are compared with the whole, and on which networks are differentiated.
 _ROWS, _NETWORK_ROWS = 4096, 256
+
+
+def explained(result: FitResult, problem: Problem, total: Array) -> FitResult:
+    """The result of a fit, with what explanations need of the training rows: a model keeps none.
+
+    Parameters
+    ----------
+    result : FitResult
+    problem : Problem
+    total : array of shape (M,)
+        Total sample weight of the rows that each member holds out.
+
+    Returns
+    -------
+    FitResult
+        Its trees know the weight of the training rows in their leaves, and its columns their importances.
+    """
+    counted = count_rows(result.ensemble, problem, total)
+    found = column_importances(counted, result.table, problem, total)
+    return replace(result, ensemble=counted, importances=found)
 
 
 def column_importances(ensemble: ConvexEnsemble, table: Table, problem: Problem, total: Array) -> Array | None:

@@ -255,8 +255,6 @@ class ForestAtoms(TreeAtomsBase):
     """
 
     interpolates = True
-    #: The share of the offset in every probability.
-    doubt: ClassVar[float] = DOUBT
     offset: Tensor
 
     def __init__(self, trees: TreeArrays, offset: Tensor, bound: Tensor, n_trees: int, link: Link) -> None:
@@ -350,15 +348,11 @@ class ForestAtoms(TreeAtomsBase):
         return (self.scores(mean) - self.offset).clamp(-self.bound, self.bound)
 
     def scores(self, mean: Tensor) -> Tensor:
-        """Scores of means of targets, before they are measured from the offset and clipped.
+        """Scores ``(..., k)`` of means of targets, before they are measured from the offset and clipped.
 
         Parameters
         ----------
         mean : Tensor of shape (..., k)
-
-        Returns
-        -------
-        Tensor of shape (..., k)
         """
         if self.link == "identity":
             return mean

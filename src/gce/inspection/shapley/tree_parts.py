@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gce.bases.trees.atoms import TreeAtomsBase
-from gce.bases.trees.forest import ForestAtoms
+from gce.bases.trees.forest import DOUBT, ForestAtoms
 from gce.bases.trees.shapley import TreeGame
 from gce.bases.trees.tree import TreeAtoms
 
@@ -141,12 +141,12 @@ def _of_forests(atoms: ForestAtoms, found: Array, base: Array, weights: Array) -
 def _link_slopes(atoms: ForestAtoms, base: Array, mean: Array) -> Array:
     """Slopes ``(A, n, k)`` of the secants of log-odds or logarithms between two means of targets."""
     prior = atoms.prior.double().numpy()
-    first, last = ((1 - atoms.doubt) * own + prior for own in (base, mean))
+    first, last = ((1 - DOUBT) * own + prior for own in (base, mean))
     logs = np.log(last) - np.log(first)
-    tangent = (1 - atoms.doubt) * 2 / (first + last)
+    tangent = (1 - DOUBT) * 2 / (first + last)
     if atoms.link == "logit":
         logs = logs - np.log1p(-last) + np.log1p(-first)
-        tangent = tangent + (1 - atoms.doubt) * 2 / (2 - first - last)
+        tangent = tangent + (1 - DOUBT) * 2 / (2 - first - last)
     distance = mean - base
     near = np.abs(distance) < _NEAR * np.minimum(first, last if atoms.link == "log" else 1 - last)
     return np.where(near, tangent, logs / np.where(distance == 0, 1, distance))
