@@ -46,7 +46,7 @@ def edits() -> Cases:
         "imitate": lambda m, r: m.prune(4, X=r.X),
         "reweight": lambda m, r: m.reweight(r.X_new, r.y_new),
         "reweight, prune": lambda m, r: m.reweight(r.X, r.y).prune(5, X=r.X, y=r.y),
-        "explain": lambda m, r: explained(m.explain(r.X, r.y)),
+        "explain": lambda m, r: explained(m.explain(r.X, r.y, by="atoms")),
         "save": saved,
         "save an edit": lambda m, r: saved(m.prune(4, X=r.X, y=r.y), r),
         "pickle": lambda m, r: pickle.loads(pickle.dumps(m)),

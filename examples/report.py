@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 
 from gce import GCEClassifier
 
-SCREENS = {"wide": (1280, 1840), "narrow": (390, 1800)}
+SCREENS = {"wide": (1280, 2320), "narrow": (390, 2400)}
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync", "--hide-scrollbars")
 
 

@@ -18,7 +18,7 @@ CLASSES = np.array(["low", "middle", "high"])[np.digitize(NUMBERS, [-10, 10])]
 TINY = {"max_atoms": 6, "cv": 2, "basis": gce.bases.Neural(hidden=5, max_epochs=30), "random_state": 0}
 JOINT = {"hidden": 3, "max_epochs": 6, "random_state": 0}
 #: Sections of every page.
-ALWAYS = {"fitted", "importance", "training", "data", "timing", "bound"}
+ALWAYS = {"fitted", "importance", "shapley", "training", "data", "timing", "bound"}
 
 
 def frame():

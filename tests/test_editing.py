@@ -255,6 +255,7 @@ def test_no_edit_changes_the_model(model, classifier, at_once):
         one.prune(2, X=X, y=y)
         one.reweight(NEW, np.resize(y, 40))
         one.explain(X, y)
+        one.explain(X, y, by="atoms")
         external = (Ridge() if y is Y else LogisticRegression()).fit(X, y)
         one.add("external", external, X, y).add("another", external, X, y)
         np.testing.assert_array_equal(one.raw_predict(NEW).numpy(), answers)
@@ -364,7 +365,9 @@ def test_weights_are_found_on_all_rows_where_none_are_held_out():
     one = gce.GCERegressor(max_atoms=3, cv=None, validation_fraction=None, **NET).fit(X, Y)
     edited = one.remove("0:1", X, Y)
     assert len(edited.residuals_) == 0
-    assert edited.explain(X, Y).loss == pytest.approx(np.mean((edited.predict(X) - Y) ** 2), rel=1e-9)
+    for by in ("atoms", "families"):
+        loss = edited.explain(X, Y, by=by).loss
+        assert loss == pytest.approx(np.mean((edited.predict(X) - Y) ** 2), rel=1e-9)
 
 
 def test_a_pool_and_several_targets_are_edited(tmp_path):

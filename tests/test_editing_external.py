@@ -34,7 +34,7 @@ def test_an_external_model_that_is_removed_and_added_again_gives_the_loss_back(m
     again = without.add("tree", tree, X, Y)
 
     def loss(one):
-        return one.explain(X, Y).loss
+        return one.explain(X, Y, by="atoms").loss
 
     assert abs(loss(again) - loss(with_tree)) <= again.gap_ + with_tree.gap_
     assert loss(with_tree) < loss(without)
@@ -72,7 +72,7 @@ def test_an_external_model_is_there_in_reweighting_pruning_and_explaining(model)
     again = edited.reweight(NEW, NEW[:, 0] + NEW[:, 1])
     assert named_weights(again)["ridge"] >= 0
     assert again.weights_.sum() == pytest.approx(1, abs=1e-12)
-    explained = edited.explain(X, Y)
+    explained = edited.explain(X, Y, by="atoms")
     assert list(explained.names).count("ridge") == 3  # once a member
     assert explained.weights.sum() == pytest.approx(1, abs=1e-12)
     alone = named_weights(again.prune(1, X=NEW, y=NEW[:, 0]))

@@ -10,6 +10,7 @@ import torch
 import gce
 from gce.bases import ForestAtoms
 from gce.frank_wolfe.simplex import Outputs, solve_simplex
+from gce.inspection.report.markup import percent
 from gce.losses.risk import Risk
 from gce.training import family_weights
 
@@ -139,7 +140,7 @@ def test_weights_beside_a_forest_are_found_on_rows_held_out(monkeypatch):
         least = solved_again(model, m, set(model.atom_names_) - {gone})
         assert held_out_loss(edited, m) == pytest.approx(least, rel=1e-5)
     before = np.mean([held_out_loss(model, m) for m in range(2)])
-    assert model.explain(X, Y).loss == pytest.approx(before)
+    assert model.explain(X, Y, by="atoms").loss == pytest.approx(before)
     small = model.prune(3, X=X, y=Y)
     assert sum(not name.endswith(":0") for name in small.atom_names_) <= 3
 
@@ -158,8 +159,9 @@ def least_squares_on_the_simplex(model, rows, y):
 def test_a_forest_that_held_out_nothing_has_no_rows_for_weights():
     given = {"max_atoms": 2, "cv": None, "validation_fraction": None, "random_state": 0}
     model = gce.GCERegressor(basis=["forest", "tree"], **given).fit(X[:40], Y[:40])
-    with pytest.raises(ValueError, match="a forest interpolates its training rows"):
-        model.explain(X[:40], Y[:40])
+    for by in ("families", "atoms"):
+        with pytest.raises(ValueError, match="a forest interpolates its training rows"):
+            model.explain(X[:40], Y[:40], by=by)
     edited = model.reweight(X[40:], Y[40:])
     least = least_squares_on_the_simplex(model, X[40:], Y[40:])
     loss = np.mean((edited.predict(X[40:]) - Y[40:]) ** 2)
@@ -168,7 +170,7 @@ def test_a_forest_that_held_out_nothing_has_no_rows_for_weights():
     # the gap is a certificate: at least how far the loss is above the least, and small
     assert loss - least - 1e-9 <= edited.gap_ <= 1e-3 * loss
     trees = gce.GCERegressor(basis="tree", **given).fit(X, Y)
-    assert trees.explain(X, Y).loss == pytest.approx(np.mean((trees.predict(X) - Y) ** 2))
+    assert trees.explain(X, Y, by="atoms").loss == pytest.approx(np.mean((trees.predict(X) - Y) ** 2))
 
 
 @pytest.mark.parametrize("rows", [1, 2])
@@ -190,7 +192,9 @@ def test_pages_and_pictures_show_all_classes(model, tmp_path):
     model.report(tmp_path / "r.html", X, Y)
     page = (tmp_path / "r.html").read_text()
     assert f"{len(model.ensemble_)} atoms" in page
-    assert f"over {len(model.history_)} rounds" in page
+    for family, weight in zip(model.result_.families, model.result_.family_weights, strict=True):
+        assert f"over {len(family.history)} rounds" in page or len(family.history) == 1
+        assert f"<h3>{family.name}: {percent(weight) + ' of the weight' if weight else 'unused'}</h3>" in page
     risk = gce.inspection.TrainingDisplay.from_estimator(model).risk_
     np.testing.assert_array_equal(risk.get_xdata(), 1 + np.arange(len(model.history_)))
     np.testing.assert_array_equal(risk.get_ydata(), [entry["risk"] for entry in model.history_])

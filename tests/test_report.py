@@ -15,7 +15,7 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-from gce.inspection.report import classes, markup
+from gce.inspection.report import calibration, markup
 from gce.inspection.report.scales import Scale, fitting, path, thinned
 from report_pages import ALWAYS, CASES, axis, cells, close, curve, drawn, fitted, headline, page
 
@@ -183,7 +183,7 @@ def test_calibration_of_two_classes(browser):
     model, rows, y = fitted("two")
     browser.open(page("two"))
     label, _, x, share = next(c for c in drawn(browser, "calibration") if c[0])
-    said, truth, _ = classes.binned(model.predict_proba(rows)[:, 1], y, None)
+    said, truth, _ = calibration.binned(model.predict_proba(rows)[:, 1], y, None)
     close(x, said)
     close(share, truth)
     assert (f"{model.temperature_:.3g}" in label) == (model.temperature_ != 1)
@@ -263,7 +263,7 @@ def test_scales():
     assert kept[[0, -1]].tolist() == [0, 9999]
 
 
-@pytest.mark.parametrize("module", [markup, classes])
+@pytest.mark.parametrize("module", [markup, calibration])
 def test_examples_in_the_docs(module):
     done = doctest.testmod(module)
     assert done.attempted > 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -242,26 +243,44 @@ class EditableEnsemble(ConvexModel):
         y: Any,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        *,
+        by: Literal["families", "atoms"] = "families",
         **validation: Any,
     ) -> Explanation:
-        """Why atoms have the weights they have: one row per atom, on the rows of its member.
+        """Why the families of this ensemble, or its atoms, have the weights they have.
 
-        The weights of a fit are not the best ones, and its gap shows how far they may be from them; those of an edit
-        are.
+        A family is explained on the rows that members held out, on which the weights of families are found; where none
+        were, on their training rows. An atom is explained on the rows of its member. The weights of a fit's atoms are
+        not the best ones, and the gap shows how far they may be from them; those of an edit are.
 
         Parameters
         ----------
         X, y, sample_weight, groups, **validation
             As in ``remove``.
+        by : {"families", "atoms"}, default="families"
+            One row per family, such as ``"tree"`` or ``"neural"``, and per external model; or one per atom, of which
+            there may be hundreds. After an edit of several families, kinds of atoms take their place. By families there
+            is a second table, of columns and their ``feature_importances_``.
 
         Returns
         -------
         Explanation
         """
+        if by not in ("families", "atoms"):
+            raise ValueError(f"by must be 'families' or 'atoms', got {by!r}")
         result = self.result_
         with self._computing():
             data = edit_data(self, result, FitInput(X, y, sample_weight, groups, **validation))
-            return editing.explain_weights(result, data)
+            if by == "atoms":
+                return editing.explain_weights(result, data)
+            # needed by no fit
+            from gce.inspection.editing.families import explain_families
+
+            found = explain_families(result, data)
+        if result.importances is None:
+            return found
+        names = (column.name for column in result.table.columns)
+        return replace(found, importances=dict(zip(names, result.importances.tolist(), strict=True)))
 
     def bound_report(self, X: Any, y: Any, delta: float = 0.05, **given: Any) -> BoundReport:
         """What learning theory says about the risk on new rows, and why it is no certificate.

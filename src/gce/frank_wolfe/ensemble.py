@@ -61,6 +61,22 @@ class ConvexEnsemble(nn.Module):
         """The number of members that are averaged."""
         return int(self.origin[:, 0].max()) + 1
 
+    def select(self, chosen: Tensor) -> ConvexEnsemble:
+        """Some of the atoms, with the weights they have.
+
+        Parameters
+        ----------
+        chosen : bool Tensor of shape (A,)
+        """
+        parts, first = [], 0
+        for part in self.parts:
+            assert isinstance(part, Atoms)
+            own = chosen[first : first + len(part)].nonzero().flatten()
+            first += len(part)
+            if len(own):
+                parts.append(part.select(own))
+        return ConvexEnsemble(parts, self.weights[chosen], self.origin[chosen], self.offset, self.bound)
+
     def of_member(self, m: int) -> ConvexEnsemble:
         """The ensemble of one member, with its weights before averaging.
 
@@ -69,15 +85,9 @@ class ConvexEnsemble(nn.Module):
         m : int
             The member, from 0.
         """
-        own = self.origin[:, 0] == m
-        parts, first = [], 0
-        for part in self.parts:
-            assert isinstance(part, Atoms)
-            chosen = own[first : first + len(part)].nonzero().flatten()
-            first += len(part)
-            if len(chosen):
-                parts.append(part.select(chosen))
-        return ConvexEnsemble(parts, self.members * self.weights[own], self.origin[own], self.offset, self.bound)
+        own = self.select(self.origin[:, 0] == m)
+        own.weights = self.members * own.weights
+        return own
 
     def outputs(self, X: Rows) -> Tensor:
         """Outputs of every atom, ``(A, n, k)``, in float64.

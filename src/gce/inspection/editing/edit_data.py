@@ -96,7 +96,7 @@ def as_one_simplex(result: FitResult) -> FitResult:
 def simplex_problems(result: FitResult, data: EditData) -> list[SimplexProblem]:
     """Each simplex with the predictions of its atoms, and of all external models, on its own rows."""
     problems = []
-    for m, (part, weight) in enumerate(zip(simplices(result), _own_rows(result, data.problem), strict=True)):
+    for m, (part, weight) in enumerate(zip(simplices(result), own_rows(result, data.problem), strict=True)):
         problem = _simplex_problem(part, m, data.problem, weight)
         for model in result.external:
             outputs = data.external[model.name][weight.nonzero().flatten()]
@@ -105,7 +105,7 @@ def simplex_problems(result: FitResult, data: EditData) -> list[SimplexProblem]:
     return problems
 
 
-def _own_rows(result: FitResult, problem: Problem) -> Tensor:
+def own_rows(result: FitResult, problem: Problem) -> Tensor:
     """Weights ``(M, N)`` of the rows on which each simplex finds its weights.
 
     The training rows of the member, unless some of its atoms interpolate them.

@@ -64,5 +64,8 @@ def pruning_steps(result: FitResult, data: EditData) -> tuple[PathStep, ...]:
 def explain_weights(result: FitResult, data: EditData) -> Explanation:
     """What each atom is worth, on the rows of its member."""
     problems = simplex_problems(result, data)
-    parts = [explain(problem.names, problem.risk, problem.outputs, problem.certified(), TOL) for problem in problems]
+    parts = [
+        explain(problem.names, problem.risk, problem.outputs, problem.certified(), TOL, unit="atom")
+        for problem in problems
+    ]
     return Explanation.joined(parts, [1 / len(parts)] * len(parts))

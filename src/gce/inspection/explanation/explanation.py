@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from gce.inspection.explanation.pictures import ExplanationDisplay
 
 Array = NDArray[np.float64]
+
+PLURAL = {"member": "members", "family": "families", "atom": "atoms"}
+#: Columns listed.
+_COLUMNS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,12 @@ class Explanation:
         Loss of the ensemble.
     gap : float
         Upper bound on the distance of ``loss`` from the least loss of all weights.
+    unit : {"member", "family", "atom"}, default="member"
+        What the rows are.
+    n_atoms : array of shape (P,), optional
+        How many atoms each family has.
+    importances : dict of str to float, optional
+        What each column of the rows is worth, the shares of a whole.
 
     Examples
     --------
@@ -68,6 +78,9 @@ class Explanation:
     seconds: Array | None
     loss: float
     gap: float
+    unit: str = "member"
+    n_atoms: NDArray[np.intp] | None = None
+    importances: Mapping[str, float] | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[Self], shares: Sequence[float]) -> Self:
@@ -95,6 +108,7 @@ class Explanation:
             np.concatenate(times) if len(times) == len(parts) else None,
             loss,
             float(sum(share * part.gap for part, share in zip(parts, shares, strict=True))),
+            parts[0].unit,
         )
 
     @property
@@ -122,7 +136,7 @@ class Explanation:
         used, members = int(self.used.sum()), len(self.names)
         return (
             f"loss {self.loss:.4g}, proven within {format_bound(self.gap)} of the best convex combination; "
-            f"{used} of {members} member{'s' if members > 1 else ''} in use"
+            f"{used} of {members} {PLURAL[self.unit] if members > 1 else self.unit} in use"
         )
 
     def to_frame(self) -> Any:
@@ -131,8 +145,8 @@ class Explanation:
         Returns
         -------
         pandas.DataFrame
-            Columns ``weight``, ``own_loss``, ``loss_without``, ``alignment`` and, where the prediction time is known,
-            ``seconds_per_1000_rows``; the index has the names.
+            Columns ``weight``, ``own_loss``, ``loss_without``, ``alignment`` and, where they are known, ``n_atoms``
+            and ``seconds_per_1000_rows``; the index has the names.
 
         Raises
         ------
@@ -140,15 +154,17 @@ class Explanation:
             If pandas is not installed.
         """
         pandas = import_pandas()
-        columns = {
+        columns: dict[str, NDArray[Any]] = {
             "weight": self.weights,
             "own_loss": self.own_loss,
             "loss_without": self.loss_without,
             "alignment": self.alignment,
         }
+        if self.n_atoms is not None:
+            columns["n_atoms"] = self.n_atoms
         if self.seconds is not None:
             columns["seconds_per_1000_rows"] = 1000 * self.seconds
-        frame = pandas.DataFrame(columns, index=pandas.Index(self.names, name="member"))
+        frame = pandas.DataFrame(columns, index=pandas.Index(self.names, name=self.unit))
         return frame.iloc[self.order]
 
     def plot(self, ax: Any = None) -> ExplanationDisplay:
@@ -174,6 +190,7 @@ class Explanation:
         order = self.order
         columns: dict[str, list[float | str | None]] = {
             "weight": [f"{w:.4f}" if w > 0 else "0" for w in self.weights[order]],
+            **({} if self.n_atoms is None else {"atoms": [int(count) for count in self.n_atoms[order]]}),
             "own loss": [format_number(v) for v in self.own_loss[order]],
             "loss without": [format_number(v) for v in self.loss_without[order]],
             "increase": [format_change(v, self.loss) for v in self.loss_without[order]],
@@ -184,15 +201,33 @@ class Explanation:
         words = self.certificate()
         return text.TextTable(words[0].upper() + words[1:], [self.names[j] for j in order], columns, self._notes())
 
+    def column_table(self) -> text.TextTable | None:
+        """Return the table of columns, the most important first; None where nothing is known of them."""
+        if self.importances is None:
+            return None
+        order = sorted(self.importances.items(), key=lambda pair: -pair[1])
+        listed, rest = order[:_COLUMNS], order[_COLUMNS:]
+        notes = ["Importance: the share of the fall of the training risk that a column brought."]
+        if rest:
+            notes.append(f"{len(rest)} more columns have {sum(share for _, share in rest):.4f} together.")
+        shares: list[float | str | None] = [f"{share:.4f}" for _, share in listed]
+        return text.TextTable("Columns", [name for name, _ in listed], {"importance": shares}, notes)
+
     def _notes(self) -> list[str]:
         notes = []
+        one = f"{'an' if self.unit[0] in 'aeiou' else 'a'} {self.unit}"
         if not self.used.all():
             notes.append(
-                "Alignment: the slope of the loss when weight moves to a member. Where it is positive, the weight is 0."
+                f"Alignment: the slope of the loss when weight moves to {one}. Where it is positive, the weight is 0."
+            )
+        if self.unit == "family" and (self.alignment[~self.used] < 0).any():
+            notes.append(
+                "A family of weight 0 whose alignment is negative was left out because it would lower the loss by next "
+                "to nothing, and predictions would take longer."
             )
         if any(format_change(loss, self.loss).startswith("-") for loss in self.loss_without):
             notes.append(
-                "Losses without a member are those of the best weights of the others: where they are below the loss, "
+                f"Losses without {one} are those of the best weights of the others: where they are below the loss, "
                 "these weights are not optimal."
             )
         if self.seconds is not None:
@@ -203,7 +238,11 @@ class Explanation:
         return notes
 
     def __str__(self) -> str:
-        return text.render_text(self.table())
+        return "\n\n".join(text.render_text(table).rstrip() for table in self._tables())
 
     def _repr_html_(self) -> str:
-        return text.render_html(self.table())
+        return "".join(map(text.render_html, self._tables()))
+
+    def _tables(self) -> list[text.TextTable]:
+        columns = self.column_table()
+        return [self.table()] if columns is None else [self.table(), columns]

@@ -8,6 +8,7 @@ import numpy as np
 
 from gce._utils.numerals import format_bound, format_slope
 from gce._utils.optional import import_optional
+from gce.inspection.explanation.explanation import PLURAL
 from gce.inspection.plotting.style import BLUE, GREY, ORANGE, VERMILION, axes_for, spans_decades, whole_numbers
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class ExplanationDisplay:
         panel.axvline(explanation.loss, color=GREY, lw=1)
         panel.hlines(positions[used], explanation.loss, losses[used], color=VERMILION, lw=2)
         panel.plot(losses[used], positions[used], "o", color=VERMILION, ms=5)
-        panel.set_xlabel("loss without the member")
+        panel.set_xlabel(f"loss without the {explanation.unit}")
         _few_ticks(panel)
 
     def _own(self, drawn: Any) -> None:
@@ -127,10 +128,11 @@ class ExplanationDisplay:
             f"loss {explanation.loss:.4g} (grey line)",
             f"proven within {format_bound(explanation.gap)} of the best",
         )
-        words = f"{loss}, {gap}; {used} of {members} members in use"
+        words = f"{loss}, {gap}; {used} of {members} {PLURAL[explanation.unit]} in use"
         if members > len(drawn):
             rest = 1 - float(explanation.weights[drawn].sum())
-            words += f"\n{members - len(drawn)} more members, with total weight {max(rest, 0.0):.2g}, are not shown"
+            more = f"{members - len(drawn)} more {PLURAL[explanation.unit]}"
+            words += f"\n{more}, with total weight {max(rest, 0.0):.2g}, are not shown"
         self.ax_.set_title(words, fontsize=10, loc="left")
 
 

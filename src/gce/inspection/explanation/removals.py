@@ -24,6 +24,7 @@ def explain(
     solution: Solution,
     tol: float,
     seconds: Sequence[float] | None = None,
+    unit: str = "member",
 ) -> Explanation:
     """Explain the weights of members whose predictions are known.
 
@@ -43,6 +44,8 @@ def explain(
         Relative gap to which the weights without a member are solved.
     seconds : sequence of P float, optional
         Prediction time per row.
+    unit : {"member", "family", "atom"}, default="member"
+        What they are.
 
     Returns
     -------
@@ -66,6 +69,7 @@ def explain(
         None if seconds is None else np.asarray(seconds, dtype=np.float64),
         solution.loss,
         solution.gap,
+        unit,
     )
 
 

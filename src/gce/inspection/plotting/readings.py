@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import root_mean_squared_error, zero_one_loss
 
-from gce.training.result import FitResult
+from gce.inspection.atom_families import atom_families
+from gce.training.result import Family, FitResult
 
 Array = NDArray[np.float64]
 
 #: From ``(y, predictions, sample_weight=...)`` to one number, lower is better.
 Error = Callable[..., float]
+
+#: The part of the held-out loss below which a training risk says nothing.
+_VANISHING = 1e-2
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,79 @@ class TrainingCurves:
 
 def training_curves(model: Any) -> TrainingCurves:
     """The curves of a fitted model, from its result."""
+    result = _unedited(model)
+    families = result.fitted_families
+    lengths = [len(family.history) for family in families]
+    return _curves(model, result.history, result.unit, families, np.cumsum([0, *lengths[:-1]]))
+
+
+@dataclass(frozen=True)
+class FamilyCurves:
+    """One family of a fit by itself.
+
+    Parameters
+    ----------
+    name : str
+    weight : float
+        The weight of the family in the ensemble.
+    n_atoms : int
+        How many atoms of the ensemble are its own.
+    curves : TrainingCurves
+        Steps are counted from 1, seconds from the beginning of the family.
+    """
+
+    name: str
+    weight: float
+    n_atoms: int
+    curves: TrainingCurves
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether the training risk vanishes beside the loss on held-out rows, as that of forests does."""
+        curves = self.curves
+        if curves.validation is None or not curves.watches_loss:
+            return False
+        return bool(curves.risk.max() < _VANISHING * curves.validation.min())
+
+    @property
+    def kept_validation(self) -> float:
+        """The mean validation value of the members at the rounds kept; NaN where nothing was held out."""
+        if self.curves.validation is None:
+            return float("nan")
+        own = self.curves.members["validation"]
+        return float(np.mean([own[t - 1, m] for m, t in enumerate(self.curves.best[0])]))
+
+
+def family_curves(model: Any) -> tuple[FamilyCurves, ...]:
+    """The curves of each family that has rounds, with what it weighs in the ensemble."""
+    result = _unedited(model)
+    shares_of = dict(zip((family.name for family in result.families), result.family_weights, strict=True))
+    atoms = atom_families(result)
+    return tuple(
+        FamilyCurves(
+            family.name,
+            float(shares_of[family.name]),
+            len(atoms.members_of(family.name)),
+            _curves(model, family.history, result.unit, (family,), np.zeros(1, dtype=np.intp)),
+        )
+        for family in result.fitted_families
+    )
+
+
+def _unedited(model: Any) -> FitResult:
     result: FitResult = model.result_
     if result.edited:
         raise ValueError("an edited model has no rounds to plot: use the model that was edited")
-    history, families, unit = result.history, result.fitted_families, result.unit
+    return result
+
+
+def _curves(
+    model: Any,
+    history: Sequence[Mapping[str, Any]],
+    unit: str,
+    families: Sequence[Family],
+    first: NDArray[np.intp],
+) -> TrainingCurves:
     gap = next((name for name in ("gap", "gap_lower") if name in history[0]), None)
     members = {name: np.array([entry["members"][name] for entry in history]) for name in history[0]["members"]}
     if gap is not None:
@@ -76,7 +149,6 @@ def training_curves(model: Any) -> TrainingCurves:
     def column(name: str) -> Array:
         return np.array([entry[name] for entry in history], dtype=np.float64)
 
-    lengths = [len(family.history) for family in families]
     return TrainingCurves(
         unit,
         column("t" if unit == "round" else "epoch"),
@@ -89,7 +161,7 @@ def training_curves(model: Any) -> TrainingCurves:
         members,
         tuple(family.name for family in families),
         np.array([family.best_round for family in families]),
-        np.cumsum([0, *lengths[:-1]]),
+        first,
     )
 
 

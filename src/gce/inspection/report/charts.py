@@ -162,7 +162,7 @@ def _framed(
     x_label: str,
     y_label: str,
 ) -> Markup:
-    below, left = _fitting_ticks(x), y.ticks(5)
+    below, left = fitting_ticks(x), y.ticks(5)
     grid = "".join(f"M0 {UNIT - UNIT * float(y.share(v)):.1f}H{UNIT:.0f}" for v, _ in left)
     axes = {"role": "img", "aria_label": words, "data_x": x.words, "data_y": y.words}
     size = {"viewBox": "0 0 1000 1000", "preserveAspectRatio": "none"}
@@ -182,7 +182,7 @@ def _framed(
     return tag("figure", tag("figcaption", *caption), framed, class_="chart", data_chart=name)
 
 
-def _fitting_ticks(x: Scale) -> list[tuple[float, str]]:
+def fitting_ticks(x: Scale) -> list[tuple[float, str]]:
     """As many ticks as fit next to each other."""
     found = x.ticks()
     for most in (4, 3, 2):

@@ -1,19 +1,17 @@
-"""A classifier on the given rows: confusion matrix, calibration, errors by class."""
+"""A classifier on the given rows: confusion matrix, errors by class; its calibration is in ``calibration.py``."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from gce.inspection.report.charts import Line, guide, level, line_chart
+from gce.inspection.report.calibration import calibration, calibration_by_class
+from gce.inspection.report.charts import level
 from gce.inspection.report.evaluation import Array, Predictions
 from gce.inspection.report.markup import NOTHING, Markup, Section, card, heading, percent, short, shown, table, tag
-from gce.inspection.report.scales import Scale
 
 #: Most classes of a matrix with large cells and of any matrix; pairs or classes listed beyond that.
 _LARGE, _MATRIX, _LISTED = 4, 12, 20
-_BINS = 10
 
 
 def section(evaluation: Predictions) -> Section | None:
@@ -27,7 +25,9 @@ def section(evaluation: Predictions) -> Section | None:
     names = [str(label) for label in evaluation.model.classes_]
     unit = "rows" if evaluation.weight is None else "weight"
     draw = _matrix if len(names) <= _MATRIX else _pairs
-    cards = [draw(counts, names, unit), _calibration(evaluation), _by_class(counts, names, unit)]
+    cards = [draw(counts, names, unit), calibration(evaluation), _by_class(counts, names, unit)]
+    if len(names) > 2:
+        cards.append(calibration_by_class(evaluation))
     lead = "Which classes are confused on the given rows, and whether probabilities are calibrated."
     return Section("classes", "Classes", lead, cards)
 
@@ -106,68 +106,4 @@ def _by_class(counts: Array, names: list[str], unit: str) -> Markup:
 def _confused_with(counts: Array, names: list[str], i: int) -> str:
     others = counts[i].copy()
     others[i] = 0
-    return names[int(others.argmax())] if others.any() else NOTHING
-
-
-def _calibration(evaluation: Predictions) -> Markup:
-    several = len(evaluation.model.classes_) > 2
-    curves = {"probabilities": _claims(evaluation, evaluation.probability)}
-    before = evaluation.untempered
-    if before is not None:
-        curves = {f"at temperature {shown(evaluation.temperature, 3)}": curves["probabilities"]}
-        curves["before (temperature 1)"] = _claims(evaluation, before)
-    lines, words, least = [], [], 1.0
-    looks = ("c0", "faint dashed c1")
-    for (label, (claimed, truth)), look in zip(curves.items(), looks, strict=False):
-        x, y, off = binned(claimed, truth, evaluation.weight)
-        lines.append(Line(label, x, y, look))
-        least = min(least, x.min(), y.min())
-        words.append(f"{label}: calibration error {percent(off)}")
-    # the points of a confident model all lie in one corner
-    low = np.floor(10 * least) / 10 if least > 0.4 else 0.0
-    axis = Scale(min(float(low), 0.9), 1.0)
-    event = "the predicted class" if several else short(str(evaluation.model.classes_[1]), 40)
-    observed = "share of correct predictions" if several else f"share of {event}"
-    chart = line_chart(
-        lines,
-        axis,
-        axis,
-        name="calibration",
-        words=f"{observed} against the probability of {event}; {'; '.join(words)}",
-        x_label=f"probability of {event}",
-        y_label=observed,
-        marks=[guide(axis, axis, [(axis.low, axis.low), (1, 1)])],
-        markers=True,
-    )
-    note = f"On the diagonal, probabilities equal observed frequencies. {'; '.join(words).capitalize()}."
-    return card("Calibration", chart, note=note)
-
-
-def _claims(evaluation: Predictions, probability: Array | None) -> tuple[Array, NDArray[np.bool_]]:
-    """Each row's probability of class 1, or of the predicted class, and whether it is the true class."""
-    assert probability is not None
-    classes = evaluation.model.classes_
-    if len(classes) == 2:
-        return probability[:, 1], evaluation.y == classes[1]
-    return probability.max(1), evaluation.y == classes[probability.argmax(1)]
-
-
-def binned(claimed: Array, truth: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, float]:
-    """Bins of equal weight: mean probability, observed frequency, and their mean absolute difference.
-
-    Examples
-    --------
-    >>> claimed = np.repeat([0.2, 0.8], 10)
-    >>> x, y, off = binned(claimed, np.arange(20) >= 10, None)
-    >>> len(x), round(off, 6)
-    (2, 0.2)
-    """
-    w = np.ones(len(claimed)) if weight is None else weight
-    order = np.argsort(claimed, kind="stable")
-    edges = np.searchsorted(np.cumsum(w[order]), np.arange(1, _BINS) / _BINS * w.sum() * (1 - 1e-12))
-    # equal probabilities share a bin
-    place = np.searchsorted(np.unique(claimed[order][edges]), claimed, side="left")
-    mass = np.bincount(place, w)
-    there = mass > 0
-    x, y = (np.bincount(place, w * values)[there] / mass[there] for values in (claimed, truth))
-    return x, y, float(np.average(np.abs(x - y), weights=mass[there]))
+    return short(names[int(others.argmax())], 30) if others.any() else NOTHING

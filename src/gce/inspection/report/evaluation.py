@@ -14,7 +14,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
 from gce._utils.devices import as_numpy
-from gce.inspection.plotting.readings import Shares, TrainingCurves, shares, training_curves
+from gce.inspection.plotting.readings import (
+    FamilyCurves,
+    Shares,
+    TrainingCurves,
+    family_curves,
+    shares,
+    training_curves,
+)
 from gce.losses import (
     CrossEntropy,
     Gamma,
@@ -121,6 +128,8 @@ class Evaluation(Predictions):
     scores : Tensor of shape (n, k)
     curves : TrainingCurves or None
         None of an edited model, which has no rounds.
+    families : tuple of FamilyCurves
+        Each family that has rounds by itself; none of an edited model.
     shares : Shares
     """
 
@@ -128,6 +137,7 @@ class Evaluation(Predictions):
     coded: Array
     scores: Tensor
     curves: TrainingCurves | None
+    families: tuple[FamilyCurves, ...]
     shares: Shares
 
     @property
@@ -184,8 +194,15 @@ def evaluate(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Eva
     y = result.target.decode(target) if classifies else target.reshape(predicted.shape)
     probability = model.probabilities(scores) if classifies else None
     given = Predictions(model, X, y, target, weight, predicted, probability)
-    fit = None if result.edited else training_curves(model)
-    return Evaluation(**vars(given), sheet=sheet, coded=coded, scores=scores, curves=fit, shares=shares(model))
+    return Evaluation(
+        **vars(given),
+        sheet=sheet,
+        coded=coded,
+        scores=scores,
+        curves=None if result.edited else training_curves(model),
+        families=() if result.edited else family_curves(model),
+        shares=shares(model),
+    )
 
 
 def positive_weight_rows(

@@ -188,7 +188,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
 
 def heading(name: str, scope: str) -> Markup:
     """A header cell; a long name is cut and shown in full as a tooltip."""
-    return tag("th", short(name, _NAME), scope=scope, title=name)
+    return tag("th", tag("span", short(name, _NAME), class_="name"), scope=scope, title=name)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, class_: str = "") -> Markup:

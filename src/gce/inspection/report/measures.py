@@ -95,8 +95,9 @@ def _of_numbers(evaluation: Evaluation) -> list[Measure]:
 def _fitted_loss(evaluation: Evaluation) -> Measure:
     """The loss of the fit on the given rows."""
     cost = evaluation.mean(evaluation.losses_of(evaluation.scores, evaluation.target))
+    alone = evaluation.mean(evaluation.losses_of(_constant(evaluation), evaluation.target))
     name = name_of(evaluation.model.loss_)
-    return Measure(name[0].upper() + name[1:], shown(cost), "the loss of the fit", cost)
+    return Measure(name[0].upper() + name[1:], shown(cost), f"the loss of the fit; offset alone: {shown(alone)}", cost)
 
 
 def _offset_name(evaluation: Evaluation) -> str:

@@ -11,13 +11,24 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from gce.inspection.report import classes, columns, fitted, guarantee, importance, residuals, timing, training, weights
+from gce.inspection.report import (
+    classes,
+    columns,
+    fitted,
+    guarantee,
+    importance,
+    residuals,
+    shapley,
+    timing,
+    training,
+    weights,
+)
 from gce.inspection.report.evaluation import Evaluation, evaluate
 from gce.inspection.report.markup import Markup, Section, counted, join, tag
 from gce.inspection.report.measures import Measure, measures
 from gce.io.container import write_bytes
 
-_SECTIONS = (fitted, classes, residuals, training, importance, weights, columns, timing, guarantee)
+_SECTIONS = (fitted, classes, residuals, training, importance, shapley, weights, columns, timing, guarantee)
 
 
 def write(model: Any, path: str | Path, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:

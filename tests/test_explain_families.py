@@ -1,0 +1,194 @@
+"""Explanations of a fitted ensemble by families: each figure by another way of getting it."""
+
+import re
+from dataclasses import replace
+
+import cvxpy as cp
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import Ridge
+
+import gce
+from gce.inspection.atom_families import atom_families
+from gce.training import family_weights, round_weights
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+RNG = np.random.default_rng(0)
+N = 90
+X = RNG.normal(size=(N, 3))
+Y = 2 * X[:, 0] + np.abs(X[:, 1]) + (X[:, 2] > 0) + 0.2 * RNG.normal(size=N)
+BASES = {"nets": gce.bases.Neural(hidden=4, max_epochs=30), "trees": gce.bases.SymmetricTree(), "forest": "forest"}
+
+
+@pytest.fixture(scope="module")
+def model():
+    with pytest.MonkeyPatch.context() as patch:
+        # no family is left out
+        patch.setattr(family_weights, "_FEWER_FAMILIES", -1.0)
+        return gce.GCERegressor(basis=BASES, max_atoms=15, cv=3, random_state=3).fit(X, Y)
+
+
+def folds(model):
+    """Of each row the member that holds it out."""
+    from gce.estimators._edit_rows import edit_data
+    from gce.estimators._validation import FitInput
+
+    data = edit_data(model, model.result_, FitInput(X, Y, None, None))
+    return data.problem.held_out > 0, data.problem
+
+
+def outputs_of_families(model):
+    """Each family's own prediction of each row, by the member that held it out, and the targets."""
+    held, problem = folds(model)
+    families = {}
+    with torch.no_grad():
+        for record in model.result_.families:
+            alone, pred = record.ensemble(model.ensemble_.offset), torch.zeros_like(problem.y)
+            for m in range(3):
+                pred[held[m]] = alone.of_member(m)(problem.X[held[m]]) - model.ensemble_.offset
+            families[record.name] = pred[:, 0].numpy()
+    return families, (problem.y[:, 0] - model.ensemble_.offset).numpy()
+
+
+def least(outputs, y):
+    w = cp.Variable(len(outputs), nonneg=True)
+    residual = np.column_stack(outputs) @ w - y
+    program = cp.Problem(cp.Minimize(cp.sum_squares(residual) / len(y)), [cp.sum(w) == 1])
+    return program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10)
+
+
+def test_every_figure_is_that_of_the_families_themselves(model):
+    found = model.explain(X, Y)
+    families, y = outputs_of_families(model)
+    weights = dict(zip((r.name for r in model.result_.families), model.result_.family_weights, strict=True))
+    rest = 1 - sum(weights.values())
+    pool = {**families, **({"offset": np.zeros(N)} if rest > 1e-9 else {})}
+    assert set(found.names) == set(pool)
+    whole = sum(weights[name] * own for name, own in families.items())
+    assert found.loss == pytest.approx(np.mean((whole - y) ** 2), rel=1e-9)
+    assert (found.weights > 0.01).sum() >= 2
+    for j, name in enumerate(found.names):
+        assert found.weights[j] == pytest.approx(weights.get(name, rest), abs=1e-12)
+        assert found.own_loss[j] == pytest.approx(np.mean((pool[name] - y) ** 2), rel=1e-9)
+        without = least([own for other, own in pool.items() if other != name], y)
+        assert found.loss_without[j] == pytest.approx(without, rel=1e-5)
+        slope = np.mean(2 * (whole - y) * (pool[name] - whole))
+        assert found.alignment[j] == pytest.approx(slope, abs=1e-9)
+    # the weights of families are the solution of this very problem
+    assert found.gap <= 1e-9
+
+
+def test_atoms_are_counted_by_family(model):
+    found = model.explain(X, Y)
+    families = atom_families(model.result_)
+    assert families.names == tuple(BASES)
+    assert found.n_atoms.sum() == (families.index >= 0).sum() == (model.ensemble_.origin[:, 1] > 0).sum()
+    kinds = {"nets": "Networks", "trees": "TreeAtoms", "forest": "ForestAtoms"}
+    first = 0
+    for part in model.ensemble_.parts:
+        own = {families.names[i] for i in families.index[first : first + len(part)] if i >= 0}
+        assert {kinds[name] for name in own} <= {type(part).__name__}
+        first += len(part)
+    for name, record in zip(BASES, model.result_.families, strict=True):
+        born = families.born[families.members_of(name)]
+        assert ((born > 0) & (born <= len(record.history))).all()
+
+
+def test_one_row_per_atom_on_request(model):
+    found = model.explain(X, Y, by="atoms")
+    assert set(found.names) >= {name for name in model.atom_names_ if not name.endswith(":0")}
+    assert "atoms in use" in str(found)
+    assert found.n_atoms is None
+    with pytest.raises(ValueError, match=r"by must be 'families' or 'atoms', got 'columns'"):
+        model.explain(X, Y, by="columns")
+
+
+def test_the_table_frame_and_picture(model):
+    found = model.explain(X, Y)
+    title, _, head, *_ = str(found).splitlines()
+    assert re.search(r"\d of \d families in use$", title)
+    assert re.split(" {2,}", head.strip())[:2] == ["weight", "atoms"]
+    frame = found.to_frame()
+    assert frame.index.name == "family"
+    assert frame["n_atoms"].to_dict() == dict(zip(found.names, found.n_atoms, strict=True))
+    shown = found.plot()
+    assert "families in use" in shown.ax_.get_title(loc="left")
+    assert shown.axes_["without"].get_xlabel() == "loss without the family"
+    plt.close("all")
+
+
+def test_columns_have_a_table_of_their_own(model):
+    found = model.explain(X, Y)
+    assert list(found.importances.values()) == model.feature_importances_.tolist()
+    text = str(found)
+    columns = text[text.index("\nColumns\n") :]
+    shown = re.findall(r"^(x\d) +([\d.]+)$", columns, re.MULTILINE)
+    assert [name for name, _ in shown] == [f"x{j}" for j in np.argsort(-model.feature_importances_)]
+    for name, share in shown:
+        assert float(share) == pytest.approx(found.importances[name], abs=5e-5)
+    assert found._repr_html_().count("<table>") == 2
+    many = replace(found, importances={f"c{j}": 1 / 25 for j in range(25)})
+    assert "5 more columns have 0.2000 together" in str(many)
+    assert replace(found, importances=None).column_table() is None
+
+
+def test_a_loaded_model_explains_the_families_it_uses(model, tmp_path):
+    model.save(tmp_path / "m.safetensors")
+    loaded, found = gce.load(tmp_path / "m.safetensors").explain(X, Y), model.explain(X, Y)
+    used = [name for name, weight in zip(found.names, found.weights, strict=True) if weight > 0]
+    assert [name for name in loaded.names if name in used] == used
+    assert loaded.loss == pytest.approx(found.loss, rel=1e-9)
+    np.testing.assert_array_equal(loaded.n_atoms[loaded.used], found.n_atoms[found.used])
+
+
+def test_edited_models_have_kinds_of_atoms_and_external_models(model):
+    ridge = Ridge().fit(X[:10], Y[:10])
+    edited = model.add("ridge", ridge, X, Y)
+    found = edited.explain(X, Y)
+    assert set(found.names) - {"offset"} <= {"networks", "trees", "forests", "ridge"}
+    assert "ridge" in found.names
+    # rows are predicted by the member that held them out
+    held, problem = folds(edited)
+    parts, y, mine = [edited.ensemble_.of_member(m) for m in range(3)], problem.y[:, 0], torch.zeros(N).double()
+    from gce.estimators._edit_rows import edit_data
+    from gce.estimators._validation import FitInput
+
+    pred = edit_data(edited, edited.result_, FitInput(X, Y, None, None)).external["ridge"][:, 0]
+    with torch.no_grad():
+        for m in range(3):
+            share = edited.result_.external[0].weights[m]
+            mine[held[m]] = parts[m](problem.X[held[m]])[:, 0] + share * pred[held[m]]
+    assert found.loss == pytest.approx(float(((mine - y) ** 2).mean()), rel=1e-9)
+    again = edited.reweight(X, Y).explain(X, Y)
+    assert again.loss == pytest.approx(np.mean((edited.reweight(X, Y).predict(X) - Y) ** 2), rel=1e-9)
+
+
+def test_one_family_and_one_trained_at_once():
+    single = gce.GCERegressor(basis="tree", max_atoms=3, cv=2, random_state=0).fit(X, Y).explain(X, Y)
+    assert single.names == ("tree",)
+    assert np.isnan(single.loss_without).all()
+    at_once = gce.NGCERegressor(n_atoms=3, hidden=3, max_epochs=5, random_state=0).fit(X, Y)
+    found = at_once.explain(X, Y)
+    assert found.n_atoms.tolist() == [len(at_once.ensemble_)]
+    assert found.weights.tolist() == [1.0]
+
+
+def test_weights_of_rounds_are_summed_by_family(monkeypatch):
+    monkeypatch.setattr(round_weights, "_ENOUGH", 0)
+    monkeypatch.setattr(round_weights, "_ERRORS", -1e9)
+    model = gce.GCERegressor(basis=["neural", "symmetric"], max_atoms=10, cv=3, random_state=0).fit(X, Y)
+    assert model.result_.round_weights is not None
+    found = model.explain(X, Y)
+    weights = dict(zip((family.name for family in model.result_.families), model.result_.family_weights, strict=True))
+    for name, weight in zip(found.names, found.weights, strict=True):
+        assert weight == pytest.approx(weights.get(name, 1 - sum(weights.values())), abs=1e-9)
+    held, problem = folds(model)
+    pred = torch.zeros_like(problem.y)
+    with torch.no_grad():
+        for m in range(3):
+            pred[held[m]] = model.ensemble_.of_member(m)(problem.X[held[m]])
+    assert found.loss == pytest.approx(float(((pred - problem.y) ** 2).mean()), rel=1e-9)
