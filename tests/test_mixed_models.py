@@ -85,9 +85,9 @@ def test_a_fit_goes_on_with_its_classes_only():
         alone.set_params(basis="auto").fit(X, Y)
 
 
-def test_where_signs_are_to_be_kept_all_but_the_forest_serve():
+def test_where_signs_are_to_be_kept_all_families_serve():
     rising = gce.GCERegressor(monotonic_cst=[1, 0, 0], **SMALL).fit(X, Y)
-    assert [family.name for family in rising.result_.families] == ["tree", "symmetric", "neural"]
+    assert [family.name for family in rising.result_.families] == ["tree", "symmetric", "forest", "neural"]
     assert (rising.predict(X + np.array([0.5, 0, 0])) >= rising.predict(X) - 1e-12).all()
     alone = gce.GCERegressor(basis="neural", monotonic_cst=[1, 0, 0], **SMALL).fit(X, Y)
     assert alone.bound_report(X, Y, draws=1).total > 0

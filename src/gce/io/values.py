@@ -67,6 +67,8 @@ _SPLITTERS: dict[str, tuple[type, tuple[str, ...]]] = {
         (model_selection.LeaveOneGroupOut, ()),
     )
 }
+#: Parameters of objects that are lists or tuples.
+_SEQUENCES = {("Quantiles", "levels")}
 #: Maximum size of arrays and lists: larger ones are data, not parameters.
 _MAX_ITEMS = 10_000
 _ARRAYS = {"float64": np.float64, "float32": np.float32, "int64": np.int64, "bool": np.bool_}
@@ -172,13 +174,17 @@ def _encode_items(value: Any) -> Any:
 
 
 def _encode_plain(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Encode the parameters of an object, which must be numbers, strings, None, or a list or tuple of these."""
+    """Encode the parameters of an object, which must be numbers, strings or None."""
     encoded = {key: encode(value) for key, value in values.items()}
     for key, value in values.items():
-        plain = all(map(_is_plain, value)) if type(value) in (list, tuple) else _is_plain(decode(encoded[key]))
-        if not plain:
+        if not all(map(_is_plain, _items(name, key, value) or [decode(encoded[key])])):
             raise OpaqueError(f"{key} of {name} is neither a number nor a string")
     return encoded
+
+
+def _items(name: str, key: str, value: Any) -> list[Any] | None:
+    """The items of a parameter that may be a list or tuple; None of others."""
+    return list(value) if (name, key) in _SEQUENCES and type(value) in (list, tuple) else None
 
 
 def _decode_float(value: Any) -> float:
@@ -217,8 +223,8 @@ def _decode_object(value: Any) -> Any:
     if not isinstance(name, str) or not isinstance(encoded, dict) or not (name in _OWN or name in _SPLITTERS):
         raise ValueError("a parameter is an object of an unknown class")
     parameters = {key: decode(item) for key, item in encoded.items()}
-    for value in parameters.values():
-        if not all(map(_is_plain, value if type(value) in (list, tuple) else [value])):
+    for key, value in parameters.items():
+        if not all(map(_is_plain, _items(name, key, value) or [value])):
             raise ValueError(f"a parameter of {name} is neither a number nor a string")
     if name in _SPLITTERS:
         kind, names = _SPLITTERS[name]
