@@ -102,7 +102,7 @@ def test_families_are_kept_at_their_own_rounds_and_judged_together(mixed, tmp_pa
     steps = {sum(lengths[:i]) + t for i, family in enumerate(mixed.result_.families) for t in family.best_round}
     assert drawn_rounds(mixed) == sorted(steps)
     shown = {name: " to ".join(map(str, sorted({min(own), max(own)}))) for name, own in kept.items()}
-    assert reported_families(mixed, tmp_path / "page.html") == {**shown, "all together": "–"}
+    assert reported_families(mixed, tmp_path / "page.html") == {**shown, "all together": "\u2013"}
     together = mixed.history_[-1]["validation"]
     least = np.min([entry["members"]["validation"] for entry in mixed.history_], axis=0).mean()
     assert together != pytest.approx(least, rel=1e-6), "this test needs a family that is better alone for a member"
