@@ -14,8 +14,11 @@ from gce.losses import (
     REGRESSION,
     CrossEntropy,
     Gamma,
+    Hazards,
     Huber,
     Logistic,
+    MultiLabel,
+    Ordinal,
     Poisson,
     Power,
     PseudoHuber,
@@ -44,6 +47,10 @@ LOSSES = {
     "tweedie": Tweedie(1.3),
     "logistic": Logistic(),
     "cross_entropy": CrossEntropy(),
+    "multi_label": MultiLabel(),
+    "ordinal": Ordinal(),
+    "cox": Hazards(),
+    "hazards": Hazards((0.5, 1.0, 2.0), degree=1),
 }
 
 
@@ -56,7 +63,9 @@ def by_tensor_operations(monkeypatch):
 
 
 def outputs_of(loss):
-    return 3 if isinstance(loss, CrossEntropy | Quantiles) else 1
+    if isinstance(loss, Hazards):
+        return loss.degree + 1
+    return 3 if isinstance(loss, CrossEntropy | Quantiles | MultiLabel | Ordinal) else 1
 
 
 def in_domain(loss, y):
@@ -68,6 +77,14 @@ def in_domain(loss, y):
 def targets(loss, n, rng):
     if isinstance(loss, Quantiles):
         return torch.from_numpy(rng.normal(size=(n, 1))).expand(n, 3).contiguous()
+    if isinstance(loss, Hazards):
+        signed = rng.gamma(1.0, size=n) * np.where(rng.random(n) < 0.6, 1, -1)
+        signed[0] = abs(signed[0])
+        return torch.from_numpy(np.column_stack([signed, *np.zeros((loss.degree, n))]))
+    if isinstance(loss, MultiLabel):
+        return torch.from_numpy(rng.integers(0, 2, (n, 3)).astype(float))
+    if isinstance(loss, Ordinal):
+        return torch.from_numpy((rng.integers(0, 4, (n, 1)) > np.arange(3)).astype(float))
     if isinstance(loss, LogLinkLoss):
         positive = rng.gamma(1.0, size=(n, 1)) * (1 if isinstance(loss, Gamma) else rng.random((n, 1)) > 0.3)
         return torch.from_numpy(positive)

@@ -10,7 +10,8 @@ import pytest
 
 PUBLIC = {
     "gce": """
-        ConvexStackingClassifier ConvexStackingRegressor GCEClassifier GCERegressor GreedySelectionClassifier
+        ConvexStackingClassifier ConvexStackingRegressor GCEClassifier GCERegressor GCESurvival
+        GreedySelectionClassifier
         GreedySelectionRegressor ModelFileError NGCEClassifier NGCERegressor NNClassifier NNRegressor Shards bases
         datasets distributed frank_wolfe inspection load losses theory training
     """,
@@ -24,13 +25,14 @@ PUBLIC = {
         Pairwise Step
     """,
     "gce.losses": """
-        REGRESSION CrossEntropy Gamma Huber LogMixture Logistic Loss Poisson Power PseudoHuber Quantile Quantiles
-        ResidualLoss SoftPower SoftQuantile SoftQuantiles Squared Tweedie weighted_quantile
+        REGRESSION CrossEntropy Gamma Hazards Huber LogMixture Logistic Loss MultiLabel Ordinal Poisson Power
+        PseudoHuber Quantile Quantiles ResidualLoss SoftPower SoftQuantile SoftQuantiles Squared Tweedie
+        weighted_quantile
     """,
     "gce.training": "EarlyStopping MLflow OptunaPruning SharedEarlyStopping TensorBoard",
     "gce.inspection": """
         Explanation PathStep PruningPath ShapExplanation StagedErrorDisplay TrainingDisplay WeightsDisplay
-        calibration_display partial_dependence residual_display
+        calibration_display concordance concordance_index partial_dependence residual_display
     """,
     "gce.theory": """
         BoundReport ConvexShattering HeldOut LinearShattering PaperBound RademacherEstimate admissible_constant

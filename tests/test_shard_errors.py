@@ -47,6 +47,16 @@ def test_arguments_that_rows_in_files_cannot_have(parameters, given, words):
         gce.GCERegressor(**TREE | parameters).fit(shards(), **given)
 
 
+def test_tasks_that_need_rows_in_memory():
+    words = np.where(np.arange(400) % 3, "low", "high")
+    with pytest.raises(ValueError, match="loss='ordinal' takes rows in memory"):
+        gce.GCEClassifier(loss="ordinal", **TREE).fit(shards(target="z", z=words))
+    with pytest.raises(ValueError, match="has one target, got 2"):
+        gce.GCEClassifier(**TREE).fit(shards(target=["z", "v"], z=words, v=words))
+    with pytest.raises(TypeError, match="GCESurvival takes rows in memory"):
+        gce.GCESurvival(**TREE).fit(shards())
+
+
 def test_rows_that_cannot_be_learned_from():
     model = gce.GCERegressor(**TREE)
     with pytest.raises(ValueError, match="need a target"):

@@ -242,7 +242,7 @@ def test_a_row_cannot_fall_into_another_tree():
         (1, "logit", -0.1, "not probabilities"),
         (1, "logit", 1.1, "not probabilities"),
         (3, "log", 1.1, "not probabilities"),
-        (3, "logit", 0.5, "single output"),
+        (3, "logit", 1.1, "not probabilities"),
         (3, "identity", torch.inf, "not finite"),
     ],
 )
@@ -251,8 +251,7 @@ def test_forests_that_are_none_are_refused(k, link, value, message):
     grove = random_trees(np.random.default_rng(0), 3, k, 6, torch.float32)
     grove.value.abs_()
     atoms = ForestAtoms(grove, torch.zeros(k, dtype=torch.float64), bound, 3, link)
-    if k == 1 or link != "logit":
-        assert len(ForestAtoms.restored(atoms.stored(), Widths(3, 3), bound)) == 2
+    assert len(ForestAtoms.restored(atoms.stored(), Widths(3, 3), bound)) == 2
     with pytest.raises(ValueError, match=message):
         ForestAtoms.restored(altered(atoms.stored(), "grove.value", 0, value), Widths(3, 3), bound)
     with pytest.raises(ValueError, match="exceed the bound of the ensemble"):

@@ -11,7 +11,7 @@ from rich.box import ROUNDED
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 
 from gce._utils.params import changed_parameters
 from gce.cli import options
@@ -63,7 +63,7 @@ def _contents(model: Any) -> dict[str, Any]:
     weights = result.ensemble.weights
     return {
         "estimator": type(model).__name__,
-        "task": "classification" if is_classifier(model) else "regression",
+        "task": "classification" if is_classifier(model) else "regression" if is_regressor(model) else "survival",
         "classes": model.classes_.tolist() if is_classifier(model) else None,
         "settings": {name: repr(value) for name, value, _ in changed_parameters(model)},
         "loss": repr(model.loss_),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 import typer
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 
 from gce.cli import options
 from gce.cli.failures import DataError
@@ -54,6 +54,10 @@ def predict(
     if interval is not None and not 0 < interval < 1:
         raise typer.BadParameter(f"coverage must be between 0 and 1, got {interval:g}", param_hint="--interval")
     fitted = load_model(model, device)
+    if (proba or interval is not None) and not (is_classifier(fitted) or is_regressor(fitted)):
+        raise DataError(
+            f"{model} predicts risks, without probabilities and intervals: leave out --proba and --interval"
+        )
     if proba and not is_classifier(fitted):
         raise DataError(f"{model} is a regressor, which has no probabilities: use --interval 0.9 instead of --proba")
     if interval is not None and is_classifier(fitted):

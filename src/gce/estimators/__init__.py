@@ -7,6 +7,7 @@ from gce._utils.lazy import lazy_names
 if TYPE_CHECKING:
     from gce.estimators.gce_classifier import GCEClassifier
     from gce.estimators.gce_regressor import GCERegressor
+    from gce.estimators.gce_survival import GCESurvival
     from gce.estimators.loading import load
     from gce.estimators.ngce import NGCEClassifier, NGCERegressor
     from gce.estimators.nn import NNClassifier, NNRegressor
@@ -22,6 +23,7 @@ __all__ = [
     "ConvexStackingRegressor",
     "GCEClassifier",
     "GCERegressor",
+    "GCESurvival",
     "GreedySelectionClassifier",
     "GreedySelectionRegressor",
     "NGCEClassifier",
@@ -39,6 +41,7 @@ __getattr__ = lazy_names(
         "ConvexStackingRegressor": "stacking",
         "GCEClassifier": "gce_classifier",
         "GCERegressor": "gce_regressor",
+        "GCESurvival": "gce_survival",
         "GreedySelectionClassifier": "stacking",
         "GreedySelectionRegressor": "stacking",
         "NGCEClassifier": "ngce",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -119,8 +119,7 @@ def _target(model: Any, result: FitResult) -> Target:
     """The task with the parameters that the estimator has now."""
     if not is_classifier(model):
         return result.target
-    assert result.target.classes is not None
-    return ClassTarget(result.target.classes, model.class_weight, model.temperature)
+    return cast(ClassTarget, result.target).again(model.class_weight, model.temperature)
 
 
 def _check_any(weight: Array) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import is_classifier
 
 from gce._utils.parallel import limited, torch_threads
 from gce.estimators._base import Array, ConvexModel
@@ -20,7 +19,7 @@ from gce.inspection import editing
 from gce.inspection.editing.naming import check_new
 from gce.inspection.editing.pruning import check_goal
 from gce.inspection.explanation import Explanation, PruningPath
-from gce.losses import Loss
+from gce.losses import Loss, Ordinal
 from gce.training.external_models import ExternalModel
 from gce.training.predictions import PredictedValues, RawScores, ResponseMethod
 
@@ -132,7 +131,8 @@ class EditableEnsemble(ConvexModel):
         for constraint in ("monotonic_cst", "interaction_cst"):
             if (given := getattr(self, constraint)) is not None:
                 raise ValueError(f"{constraint}={given!r} would no longer hold with an external model: leave it out")
-        if not is_classifier(self) and type(result.loss).predict is not Loss.predict:
+        numbers = result.target.classes is None or isinstance(result.loss, Ordinal)
+        if numbers and type(result.loss).predict is not Loss.predict:
             raise ValueError(
                 f"raw scores of loss={result.loss!r} are not on the scale of the predictions of {name!r}: combine both "
                 "by a ConvexStackingRegressor"

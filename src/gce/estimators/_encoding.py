@@ -14,7 +14,7 @@ from gce.preprocessing.splits import Members, TrainingRows
 from gce.preprocessing.table import expanded
 from gce.preprocessing.target_statistics import StatisticsFit, TargetStatistics
 from gce.preprocessing.target_summaries import Summaries
-from gce.training.targets import Target, class_codes
+from gce.training.targets import Target
 
 Array = NDArray[np.float64]
 Groups = NDArray[Any] | None
@@ -31,14 +31,13 @@ def learn_statistics(
 
 def learn_summaries(members: Members, y: Array, target: Target) -> Summaries:
     """What is summed of encoded targets ``(N, k)``."""
-    classes = None if target.classes is None else len(target.classes)
-    return Summaries(summed_targets(y, target), classes, (members.train * members.count[:, None]).sum(0))
+    summed, classes = target.summed(y)
+    return Summaries(summed, classes, (members.train * members.count[:, None]).sum(0))
 
 
 def summed_targets(y: Array, target: Target) -> Array:
     """Encoded targets ``(n, k)`` as :class:`Summaries` has them: numbers, or codes of classes ``(n, 1)``."""
-    # several quantiles are of the same numbers
-    return y[:, :: target.repeats] if target.classes is None else class_codes(y)[:, None].astype(np.float64)
+    return target.summed(y)[0]
 
 
 def statistics_again(

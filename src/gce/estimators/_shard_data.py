@@ -34,7 +34,7 @@ from gce.estimators._validation import (
     monotonic_signs,
     read_rows,
 )
-from gce.losses import Loss
+from gce.losses import Loss, Ordinal
 from gce.preprocessing.splits import from_splits
 from gce.preprocessing.target_statistics import with_statistics
 from gce.training.data import FitData
@@ -69,6 +69,7 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
     opened = given.X.open()
     if not opened.targets:
         raise ValueError("Shards for a fit need a target: give target='the name of a column'")
+    _check_task(model, len(opened.targets))
     source = opened.fingerprint()
     world.check_equal({"version": __version__, "torch": torch.__version__, **_words(model), **source})
     reader = ShardReader(opened, world, is_classifier(model))
@@ -105,6 +106,14 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
         return data
     written = CodeFiles(reader, chosen, division, data, of_rows, files).write(bases)
     return replace(data, divided=written)
+
+
+def _check_task(model: Any, targets: int) -> None:
+    """Refuse tasks whose targets are encoded from rows in memory only."""
+    if isinstance(model.loss, Ordinal) or (isinstance(model.loss, str) and model.loss == "ordinal"):
+        raise ValueError("loss='ordinal' takes rows in memory, not Shards: give X and y")
+    if is_classifier(model) and targets > 1:
+        raise ValueError(f"a classifier of Shards has one target, got {targets}: several labels need rows in memory")
 
 
 def _check_arguments(model: Any, given: FitInput, world: World) -> None:

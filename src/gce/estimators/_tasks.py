@@ -16,11 +16,11 @@ from torch import Tensor
 from gce._utils.parallel import limited
 from gce._utils.params import AUTO, NONE, POSITIVE, Rules, among, instance, within
 from gce.estimators._base import Array, ConvexModel
+from gce.losses import Ordinal
 from gce.preprocessing.targets import check_base_score
 from gce.training.calibration import residual_range
 from gce.training.scores import residual_scales
-from gce.training.scoring import class_codes, decision_values
-from gce.training.targets import ClassTarget, NumberTarget
+from gce.training.targets import ClassTarget, NumberTarget, Target
 
 
 class Regression(RegressorMixin, ConvexModel):
@@ -82,8 +82,7 @@ class Regression(RegressorMixin, ConvexModel):
 
     def predict_from_raw(self, pred: Tensor) -> Array:
         """Predictions from raw scores ``(n, k)``."""
-        mean = self.loss_.predict(pred).cpu().numpy()
-        return mean[:, 0] if self.result_.target.one_dimensional else mean
+        return self.result_.target.predicted(self.loss_, pred)
 
     def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto") -> Array:
         """Prediction intervals, by split-conformal prediction.
@@ -140,7 +139,7 @@ class Regression(RegressorMixin, ConvexModel):
 
 
 class Classification(ClassifierMixin, ConvexModel):
-    """Predicts classes, two or more."""
+    """Predicts classes, two or more, or several labels per row."""
 
     class_weight: Mapping[Any, float] | str | None
     temperature: float | str
@@ -150,16 +149,27 @@ class Classification(ClassifierMixin, ConvexModel):
         "temperature": AUTO | POSITIVE,
     }
 
-    def learn_target(self, y: NDArray[Any]) -> tuple[ClassTarget, Array, NDArray[np.intp]]:
-        """What is predicted, the labels ``(n,)`` encoded, and their codes."""
-        return ClassTarget.learn(y, self.class_weight, self.temperature)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def learn_target(self, y: NDArray[Any]) -> tuple[Target, Array, NDArray[np.intp] | None]:
+        """What is predicted, the classes ``(n,)`` or labels ``(n, labels)`` encoded, and the codes of classes."""
+        ordinal = isinstance(self.loss, Ordinal) or (isinstance(self.loss, str) and self.loss == "ordinal")
+        if not ordinal and y.ndim == 1:
+            return ClassTarget.learn(y, self.class_weight, self.temperature)
+        # rare tasks, which others need not load
+        from gce.training.labels import MultiLabelTarget, OrdinalTarget
+
+        task = OrdinalTarget if y.ndim == 1 else MultiLabelTarget
+        return task.learn(y, self.class_weight, self.temperature)
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The class labels, in order."""
-        classes = self.result_.target.classes
-        assert classes is not None
-        return classes
+        """The classes, in order; of several labels per row their numbers."""
+        target = self.result_.target
+        return np.arange(len(self.offset_)) if target.classes is None else target.classes
 
     @property
     def temperature_(self) -> float:
@@ -176,9 +186,11 @@ class Classification(ClassifierMixin, ConvexModel):
         Returns
         -------
         array of shape (n,) or (n, k)
-            Log-odds of ``classes_[1]`` for two classes, one score per class for more.
+            Log-odds of ``classes_[1]`` for two classes, one score per class for more, and the log-odds of each of
+            several labels. Of ordinal classes, whose raw scores are the log-odds to be above each class but the last,
+            the logarithms of their probabilities.
         """
-        return decision_values(self.raw_predict(X))
+        return self.result_.target.decision(self.loss_, self.raw_predict(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, calibrated by held-out rows.
@@ -190,6 +202,7 @@ class Classification(ClassifierMixin, ConvexModel):
         Returns
         -------
         array of shape (n, classes)
+            Of several labels, the probability of each; these do not sum to 1.
         """
         return self.probabilities(self.raw_predict(X))
 
@@ -212,7 +225,7 @@ class Classification(ClassifierMixin, ConvexModel):
         return self.loss_.predict(pred / self.temperature_).cpu().numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the most probable class.
+        """Predict the most probable class, or the labels that are more probable than not.
 
         Parameters
         ----------
@@ -220,10 +233,10 @@ class Classification(ClassifierMixin, ConvexModel):
 
         Returns
         -------
-        array of shape (n,)
+        array of shape (n,), or (n, labels) of 0 and 1
         """
         return self.predict_from_raw(self.raw_predict(X))
 
     def predict_from_raw(self, pred: Tensor) -> NDArray[Any]:
-        """Classes from raw scores ``(n, k)``."""
-        return self.classes_[class_codes(pred)]
+        """Classes or labels from raw scores ``(n, k)``."""
+        return self.result_.target.predicted(self.loss_, pred)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.base import is_regressor
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_y, check_consistent_length, validate_data
 from torch import Tensor
@@ -45,7 +45,7 @@ from gce.preprocessing.splits import (
     training_rows_first,
 )
 from gce.preprocessing.target_statistics import with_statistics
-from gce.preprocessing.targets import as_bound, check_base_score
+from gce.preprocessing.targets import as_bound, check_base_score, has_labels
 from gce.training.data import FitData
 from gce.training.problem import Metric, Problem
 from gce.training.result import FitResult
@@ -347,7 +347,7 @@ def _scorer(
         return None
     order = training_rows_first(members.train)
     labels, held_out = target.decode(y[order]), members.held_out[:, order]
-    return ScorerMetric(model.scoring, loss, problem.offset, labels, held_out, target.classes, weighted)
+    return ScorerMetric(model.scoring, loss, problem.offset, labels, held_out, target, weighted)
 
 
 def _refuse_shards(model: Any, X: Any) -> None:
@@ -361,7 +361,7 @@ def _refuse_shards(model: Any, X: Any) -> None:
 def _read_both(model: Any, X: Any, y: Any, reset: bool) -> tuple[Frame, NDArray[Any]]:
     """Rows and targets, checked as scikit-learn does."""
     _refuse_shards(model, X)
-    several = model.__sklearn_tags__().target_tags.multi_output
+    several = model.__sklearn_tags__().target_tags.multi_output or (is_classifier(model) and has_labels(y))
     about_y = {"multi_output": several, "y_numeric": is_regressor(model)}
     if is_regressor(model):
         check_regression_targets(y)

@@ -40,8 +40,9 @@ class GCEClassifier(Classification, EditableEnsemble):
 default="auto"
         Which weights move in a round, and what the oracle minimises. "auto" is the one that suits the basis:
         "pairwise" for networks, "boosting" for trees.
-    loss : {"auto", "log_loss"} or Loss, default="auto"
-        "auto" is "log_loss": logistic with one score for two classes, cross-entropy for more.
+    loss : {"auto", "log_loss", "ordinal"} or Loss, default="auto"
+        "auto" is "log_loss": logistic with one score for two classes or for each of several labels, cross-entropy for
+        more classes. "ordinal": the classes, in their sorted order, are learned by the probabilities to be above each.
     basis : {"auto", "neural", "neuron", "tree", "symmetric", "forest"}, Basis, or several of these, default="auto"
         The class of models that are combined: small two-layer networks (:class:`gce.bases.Neural`), single neurons,
         boosted trees (:class:`gce.bases.Tree`, :class:`gce.bases.SymmetricTree`), forests (:class:`gce.bases.Forest`),
@@ -236,7 +237,8 @@ default="auto"
             pandas, polars, pyarrow and whatever else narwhals reads. scipy's sparse matrices and arrays (numbers
             without missing values) stay sparse; they are fitted on the CPU. :class:`gce.Shards` are rows in files, with
             their targets, weights and groups: nothing else is given beside them but a checkpoint.
-        y : array-like, Tensor, series of shape (n,)
+        y : array-like, Tensor, series of shape (n,), or array-like or frame of shape (n, labels)
+            Classes; or 0 and 1 for each of several labels that a row may have (scikit-learn's multilabel-indicator).
         sample_weight : array-like of shape (n,), optional
             Samples with zero weight are ignored.
         groups : array-like of shape (n,), optional

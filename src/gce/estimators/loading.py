@@ -11,6 +11,7 @@ from gce._utils.codecs import Parts
 from gce._utils.devices import find_device
 from gce.estimators.gce_classifier import GCEClassifier
 from gce.estimators.gce_regressor import GCERegressor
+from gce.estimators.gce_survival import GCESurvival
 from gce.estimators.ngce import NGCEClassifier, NGCERegressor
 from gce.estimators.nn import NNClassifier, NNRegressor
 from gce.io import container
@@ -20,6 +21,7 @@ from gce.io.models import SavedKind, restored
 ESTIMATORS = {
     "GCEClassifier": SavedKind(GCEClassifier, "round", editable=True),
     "GCERegressor": SavedKind(GCERegressor, "round", editable=True),
+    "GCESurvival": SavedKind(GCESurvival, "round", editable=True),
     "NGCEClassifier": SavedKind(NGCEClassifier, "epoch", editable=True),
     "NGCERegressor": SavedKind(NGCERegressor, "epoch", editable=True),
     "NNClassifier": SavedKind(NNClassifier, "epoch", editable=False),
@@ -41,7 +43,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> Any:
 
     Returns
     -------
-    GCEClassifier, GCERegressor, NGCEClassifier, NGCERegressor, NNClassifier or NNRegressor
+    GCEClassifier, GCERegressor, GCESurvival, NGCEClassifier, NGCERegressor, NNClassifier or NNRegressor
 
     Raises
     ------

@@ -9,6 +9,7 @@ from gce._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gce.inspection.explanation import Explanation, PathStep, PruningPath
+    from gce.inspection.harrell import concordance, concordance_index
     from gce.inspection.partial import partial_dependence
     from gce.inspection.plotting import (
         StagedErrorDisplay,
@@ -28,6 +29,8 @@ __all__ = [
     "TrainingDisplay",
     "WeightsDisplay",
     "calibration_display",
+    "concordance",
+    "concordance_index",
     "partial_dependence",
     "residual_display",
 ]
@@ -37,6 +40,7 @@ __getattr__ = lazy_names(
     __name__,
     dict.fromkeys(__all__, "plotting")
     | dict.fromkeys(("Explanation", "PathStep", "PruningPath"), "explanation")
+    | dict.fromkeys(("concordance", "concordance_index"), "harrell")
     | {"ShapExplanation": "shapley", "partial_dependence": "partial"},
 )
 

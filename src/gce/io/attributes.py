@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gce._utils.codecs import Parts
 from gce.io import values
-from gce.losses import Loss
+from gce.losses import Hazards, Loss
 from gce.preprocessing import Table
 from gce.preprocessing.interactions import NO_INTERACTIONS, PAIRWISE, Interactions
 
@@ -87,6 +87,20 @@ def _restore_residuals(parts: Parts) -> NDArray[np.float64]:
     if (residuals.diff(dim=0) < 0).any():
         raise ValueError("residuals must be sorted")
     return residuals.numpy()
+
+
+def _restore_times(parts: Parts) -> NDArray[np.float64]:
+    times = parts.finite("array", None)
+    if times[0] <= 0 or (times.diff() <= 0).any():
+        raise ValueError("times must be positive and increase")
+    return times.numpy()
+
+
+def _restore_baseline(parts: Parts) -> NDArray[np.float64]:
+    baseline = parts.finite("array", None)
+    if baseline[0] < 0 or (baseline.diff() < 0).any():
+        raise ValueError("a cumulative hazard must not decrease")
+    return baseline.numpy()
 
 
 def _restore_temperature(parts: Parts) -> float:
@@ -212,17 +226,27 @@ FITTED = {
     "gap_": Codec(_store_value, lambda parts: parts.number("value", 0)),
     "_joint": Codec(_store_value, lambda parts: parts.flag("value")),
     "_one_dimensional": Codec(_store_value, lambda parts: parts.flag("value")),
+    "_labels": Codec(_store_value, lambda parts: parts.integer("value", 2, 2**31)),
+    "event_times_": Codec(_store_array, _restore_times),
+    "_scale": Codec(_store_array, _restore_times),
+    "baseline_": Codec(_store_array, _restore_baseline),
 }
-#: What each model must have of it, and each regressor or classifier, and no other, beside.
+#: What each model must have of it, and models of each task, and no other, beside.
 ALWAYS = {"n_features_in_", "n_samples_fit_", "table_", "loss_", "offset_", "bound_", "_seed"}
-REGRESSOR, CLASSIFIER = {"residuals_", "_one_dimensional"}, {"classes_", "temperature_"}
+OWN = {
+    "numbers": {"residuals_", "_one_dimensional"},
+    "classes": {"classes_", "temperature_"},
+    "labels": {"_labels", "temperature_"},
+    "survival": {"event_times_", "_scale", "baseline_"},
+}
 #: What an edited model has beside.
 EDITED = {"gap_", "_joint"}
 
 
-def check_complete(fitted: dict[str, Any], classifies: bool, editable: bool) -> None:
-    """Refuse attributes that no fit of a classifier or regressor leaves, editable or not."""
-    own, others = (CLASSIFIER, REGRESSOR) if classifies else (REGRESSOR, CLASSIFIER)
+def check_complete(fitted: dict[str, Any], task: str, editable: bool) -> None:
+    """Refuse attributes that no fit of a task, one of :data:`OWN`, leaves, editable or not."""
+    own = OWN[task]
+    others = set().union(*OWN.values()) - own
     if EDITED & fitted.keys() and editable:
         own = own | EDITED
     else:
@@ -231,21 +255,35 @@ def check_complete(fitted: dict[str, Any], classifies: bool, editable: bool) -> 
         raise ValueError(f"{sorted(wrong)[0]!r} is missing, or not of this kind of model")
     outputs, columns = len(fitted["offset_"]), fitted["n_features_in_"]
     score = torch.zeros(1, outputs, dtype=torch.float64)
-    answers = len(fitted["classes_"]) if classifies else outputs
     consistent = (
         len(fitted["table_"].columns) == columns
         and len(fitted.get("feature_names_in_", range(columns))) == columns
         and len(fitted["bound_"]) == outputs
         and len(fitted.get("_importances", range(columns))) == columns
-        and fitted["loss_"].predict(score).shape == (1, answers)
+        and fitted["loss_"].predict(score).shape == (1, _answers(fitted, task))
         and bool(fitted["loss_"].value(score, score).isfinite().all())
-        and (not classifies or answers >= 2)
-        and (classifies or fitted["residuals_"].shape[1] == outputs)
+        and (task != "numbers" or fitted["residuals_"].shape[1] == outputs)
+        and (task != "survival" or _is_survival(fitted))
         and not (fitted.get("_one_dimensional") and outputs > 1)
         and _spans(fitted.get("_interactions"), columns)
     )
     if not consistent:
         raise ValueError("the fitted attributes are inconsistent")
+
+
+def _answers(fitted: dict[str, Any], task: str) -> int:
+    """How many numbers a row's predictions are; -1 for a single class."""
+    if task == "survival":
+        return 1
+    if task == "classes":
+        return len(fitted["classes_"]) if len(fitted["classes_"]) >= 2 else -1
+    return fitted["_labels"] if task == "labels" else len(fitted["offset_"])
+
+
+def _is_survival(fitted: dict[str, Any]) -> bool:
+    """Whether a baseline has a value for each time, and the loss is that of times."""
+    loss, lengths = fitted["loss_"], {len(fitted[name]) for name in OWN["survival"]}
+    return isinstance(loss, Hazards) and loss.degree + 1 == len(fitted["offset_"]) and len(lengths) == 1
 
 
 def _spans(interactions: Interactions | None, columns: int) -> bool:

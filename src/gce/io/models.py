@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import sklearn
 import torch
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from torch import Tensor
 
 from gce._utils.codecs import Parts
@@ -25,6 +25,7 @@ from gce.bases.registry import first_unstorable
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.io import attributes, container, families, values
 from gce.io.migration import upgrade
+from gce.losses import Ordinal
 from gce.preprocessing.mixed import Widths
 from gce.training.calibration import Calibration
 from gce.training.family_weights import mix_families
@@ -152,10 +153,7 @@ def _fitted(model: Any, result: FitResult) -> dict[str, Any]:
     }
     if "feature_names_in_" in vars(model):
         fitted["feature_names_in_"] = model.feature_names_in_
-    if result.target.classes is None:
-        fitted |= {"residuals_": result.calibration.residuals, "_one_dimensional": result.target.one_dimensional}
-    else:
-        fitted |= {"classes_": result.target.classes, "temperature_": result.calibration.temperature}
+    fitted |= result.target.stored(result.calibration)
     if result.folds is not None:
         fitted["_folds"] = list(result.folds)
     # earlier versions can read a file without it
@@ -192,7 +190,7 @@ def restored(parts: Parts, kinds: Kinds, device: torch.device) -> Any:
     kind = kinds[parts.choice("estimator", kinds)]
     model = _estimator(parts, kind.estimator)
     fitted = attributes.restore_all(parts.within("fitted"))
-    attributes.check_complete(fitted, is_classifier(model), kind.editable)
+    attributes.check_complete(fitted, _task(model, fitted), kind.editable)
     for name in ("n_features_in_", "feature_names_in_"):
         if name in fitted:
             setattr(model, name, fitted[name])
@@ -283,21 +281,38 @@ def _bases(parts: Parts, kind: SavedKind, records: tuple[Any, ...]) -> dict[str,
     return {name: found[name] for name in names if found}
 
 
+def _task(model: Any, fitted: dict[str, Any]) -> str:
+    """The task of an estimator, of which classifiers have two."""
+    if is_classifier(model):
+        return "labels" if "_labels" in fitted else "classes"
+    return "numbers" if is_regressor(model) else "survival"
+
+
 def _target(model: Any, fitted: dict[str, Any]) -> Target:
+    if "event_times_" in fitted:
+        # most files hold no such model
+        from gce.training.survival import SurvivalTarget
+
+        return SurvivalTarget(fitted["event_times_"], fitted["_scale"], fitted["loss_"])
+    if "_labels" in fitted or isinstance(fitted["loss_"], Ordinal):
+        from gce.training.labels import MultiLabelTarget, OrdinalTarget
+
+        if "_labels" in fitted:
+            return MultiLabelTarget(fitted["_labels"], model.temperature)
+        return OrdinalTarget(fitted["classes_"], model.class_weight, model.temperature)
     if "classes_" in fitted:
         return ClassTarget(fitted["classes_"], model.class_weight, model.temperature)
     return NumberTarget(len(fitted["offset_"]), fitted["_one_dimensional"], fitted["loss_"].outputs_per_target)
 
 
 def _calibration(parts: Parts, fitted: dict[str, Any], device: torch.device) -> Calibration:
-    if "classes_" in fitted:
-        if "scale" in parts.meta:
-            raise ValueError("a classifier has no residuals, and no scale of them")
-        return Calibration(fitted["temperature_"])
     scale = None
     if "scale" in parts.meta:
+        if "residuals_" not in fitted:
+            raise ValueError("a model without residuals has no scale of them")
         scale = families.restore_scale(parts.within("scale"), fitted["table_"].widths, len(fitted["offset_"]), device)
-    return Calibration(residuals=fitted["residuals_"], scale=scale)
+    known = {"temperature": "temperature_", "residuals": "residuals_", "baseline": "baseline_"}
+    return Calibration(**{name: fitted[kept] for name, kept in known.items() if kept in fitted}, scale=scale)
 
 
 def _versions() -> dict[str, str]:

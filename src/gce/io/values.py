@@ -30,8 +30,11 @@ _OWN: dict[str, type[BaseEstimator]] = {
         losses.Poisson,
         losses.Gamma,
         losses.Tweedie,
+        losses.Hazards,
         losses.Logistic,
         losses.CrossEntropy,
+        losses.MultiLabel,
+        losses.Ordinal,
         algorithms.FrankWolfe,
         algorithms.AwayStep,
         algorithms.Pairwise,
@@ -68,7 +71,7 @@ _SPLITTERS: dict[str, tuple[type, tuple[str, ...]]] = {
     )
 }
 #: Parameters of objects that are lists or tuples.
-_SEQUENCES = {("Quantiles", "levels")}
+_SEQUENCES = {("Quantiles", "levels"), ("Hazards", "ends")}
 #: Maximum size of arrays and lists: larger ones are data, not parameters.
 _MAX_ITEMS = 10_000
 _ARRAYS = {"float64": np.float64, "float32": np.float32, "int64": np.int64, "bool": np.bool_}

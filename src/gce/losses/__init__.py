@@ -19,8 +19,9 @@ tensor([2., 4.])
 """
 
 from gce.losses.base import Loss, ResidualLoss
-from gce.losses.classification import CrossEntropy, Logistic, LogMixture
+from gce.losses.classification import CrossEntropy, Logistic, LogMixture, MultiLabel, Ordinal
 from gce.losses.deviances import Gamma, Poisson, Tweedie
+from gce.losses.hazards import Hazards
 from gce.losses.quantiles import Quantiles, SoftQuantiles
 from gce.losses.regression import Huber, Power, PseudoHuber, Quantile, Squared, weighted_quantile
 from gce.losses.smoothed import SoftPower, SoftQuantile
@@ -41,10 +42,13 @@ __all__ = [
     "REGRESSION",
     "CrossEntropy",
     "Gamma",
+    "Hazards",
     "Huber",
     "LogMixture",
     "Logistic",
     "Loss",
+    "MultiLabel",
+    "Ordinal",
     "Poisson",
     "Power",
     "PseudoHuber",

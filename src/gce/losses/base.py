@@ -48,6 +48,9 @@ class Loss(BaseEstimator):
     lower_bound: ClassVar[float] = -math.inf
     link: ClassVar[str] = "identity"
 
+    #: Whether conditional means of numbers and weights (``means``) give the best scores, as forests need.
+    has_means = True
+
     @property
     def outputs_per_target(self) -> int:
         """Raw scores of each number in ``y``, which is repeated for them; more than one for several quantiles."""
@@ -258,6 +261,18 @@ class Loss(BaseEstimator):
             There are no such targets and weights.
         """
         raise ValueError(f"the loss {type(self).__name__} cannot take base_score: it is for losses of numbers")
+
+    def means(self, y: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Numbers and weights whose mean, through the link, is the best constant score: by default ``y`` itself.
+
+        Parameters
+        ----------
+        y : Tensor of shape (n, k)
+            Targets.
+        weight : Tensor of shape (..., n)
+            Sample weights.
+        """
+        return y, weight
 
     def predict(self, pred: Tensor) -> Tensor:
         """Inverse link: predictions (means or class probabilities) from raw scores.

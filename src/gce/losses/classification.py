@@ -11,20 +11,12 @@ from torch import Tensor
 from gce.losses import links
 from gce.losses.base import Loss
 
+#: Log-odds of a label that is certain.
+_SURE = 20.0
 
-class Logistic(Loss):
-    """Logistic loss ``log(1 + exp(f)) - y f`` of two classes coded 0 and 1; the score ``f`` is the log-odds of class 1.
 
-    Examples
-    --------
-    >>> import torch
-    >>> from gce.losses import Logistic
-    >>> score = torch.zeros(1, 1)
-    >>> Logistic().value(score, torch.ones(1, 1))
-    tensor([0.6931])
-    >>> Logistic().predict(score)
-    tensor([[0.5000, 0.5000]])
-    """
+class LogisticByOutput(Loss):
+    """The logistic losses ``log(1 + exp(f)) - y f`` of several outputs coded 0 and 1, summed."""
 
     separable: ClassVar[bool] = True
     has_hessian: ClassVar[bool] = True
@@ -54,6 +46,24 @@ class Logistic(Loss):
         other = torch.where(other > 1e-6 * one, other, (weight[:, None] * (1 - y)).sum(0))
         return torch.log(one) - torch.log(other)
 
+    def smoothness(self, bound: float) -> float:
+        return 0.25
+
+
+class Logistic(LogisticByOutput):
+    """Logistic loss ``log(1 + exp(f)) - y f`` of two classes coded 0 and 1; the score ``f`` is the log-odds of class 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gce.losses import Logistic
+    >>> score = torch.zeros(1, 1)
+    >>> Logistic().value(score, torch.ones(1, 1))
+    tensor([0.6931])
+    >>> Logistic().predict(score)
+    tensor([[0.5000, 0.5000]])
+    """
+
     def predict(self, pred: Tensor) -> Tensor:
         return links.sigmoid(pred)
 
@@ -63,8 +73,61 @@ class Logistic(Loss):
     def lipschitz(self, bound: float) -> float:
         return 1.0
 
-    def smoothness(self, bound: float) -> float:
-        return 0.25
+
+class MultiLabel(LogisticByOutput):
+    """Sum of logistic losses of several labels, each of which a row may have (1) or not (0); one score per label.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gce.losses import MultiLabel
+    >>> MultiLabel().predict(torch.zeros(1, 3))
+    tensor([[0.5000, 0.5000, 0.5000]])
+    """
+
+    def start(self, y: Tensor, weight: Tensor) -> Tensor:
+        # a label that all rows have, or none, has no finite log-odds
+        return super().start(y, weight).clamp(-_SURE, _SURE)
+
+    def predict(self, pred: Tensor) -> Tensor:
+        return links.sigmoid(pred[..., None])[..., 1]
+
+    def log_predict(self, pred: Tensor) -> Tensor:
+        return torch.nn.functional.logsigmoid(pred)
+
+    def lipschitz(self, bound: float) -> float:
+        raise NotImplementedError("the Lipschitz constant of MultiLabel depends on how many labels there are")
+
+
+class Ordinal(LogisticByOutput):
+    """Sum of logistic losses of being above each class but the last, for classes in an order.
+
+    There is one score for each class but the last, the log-odds to be above it; the targets are 1 for the classes below
+    that of the row, and 0 for others.
+
+    Probabilities to be above a class must not grow with the class. The scores of a row are therefore sorted, the
+    largest first: exchanging two scores that are in the wrong order never raises the loss, because the targets of a row
+    are in that order.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gce.losses import Ordinal
+    >>> Ordinal().predict(torch.tensor([[1.0, 0.0]]))
+    tensor([[0.2689, 0.2311, 0.5000]])
+    """
+
+    def predict(self, pred: Tensor) -> Tensor:
+        above = links.sigmoid(pred.sort(-1, descending=True).values[..., None])[..., 1]
+        ends = above[..., :1]
+        return -torch.cat([torch.ones_like(ends), above, torch.zeros_like(ends)], -1).diff()
+
+    def log_predict(self, pred: Tensor) -> Tensor:
+        # a class between two equal scores has probability 0
+        return self.predict(pred).clamp(min=torch.finfo(pred.dtype).tiny).log()
+
+    def lipschitz(self, bound: float) -> float:
+        raise NotImplementedError("the Lipschitz constant of Ordinal depends on how many classes there are")
 
 
 class CrossEntropy(Loss):

@@ -57,6 +57,9 @@ def targets_as_array(y: Any, name: str = "y") -> Any:
 
 
 def _as_array(y: Any) -> Any:
+    if isinstance(y, np.ndarray) and y.dtype.names is not None:
+        # the structured array of scikit-survival: one column per field
+        return np.column_stack([y[field] for field in y.dtype.names])
     if isinstance(y, np.ndarray | list | tuple) or y is None:
         return y
     import narwhals as nw
@@ -127,6 +130,16 @@ def _too_large(value: Any) -> ValueError:
         f"y holds {described}, and sums of squares of such numbers are beyond float64: divide y, so that it stays "
         f"below {_MAX_TARGET:.0e}"
     )
+
+
+def has_labels(y: Any) -> bool:
+    """Whether the targets of a classifier are labels: one column is a vector in the shape of a matrix."""
+    try:
+        shape = np.asarray(y).shape
+    except ValueError:
+        # lists of different lengths, which scikit-learn refuses
+        return False
+    return len(shape) == 2 and shape[1] > 1
 
 
 def check_labels(y: NDArray[Any]) -> None:

@@ -94,11 +94,14 @@ class Calibration:
         Sorted residuals, from which prediction intervals are computed.
     scale : ResidualScale or None
         How large residuals are, row by row; None where intervals have the same width for all rows.
+    baseline : array of shape (t,), optional
+        The cumulative baseline hazard at the times of events.
     """
 
     temperature: float = 1.0
     residuals: Array = field(default_factory=lambda: np.empty((0, 1)))
     scale: ResidualScale | None = None
+    baseline: Array = field(default_factory=lambda: np.empty(0))
 
 
 def effective_rows(weight: Array) -> int:
@@ -115,23 +118,25 @@ def evidence_rows(weight: Tensor) -> float:
     return max(float(weight.sum()), effective_rows(weight.cpu().numpy()))
 
 
-def smooth_labels(y: Tensor, rows: float) -> Tensor:
-    """Classes ``(h, k)``, averaged with one more row of unknown class.
+def smooth_labels(y: Tensor, rows: float, unknown: Tensor | float | None = None) -> Tensor:
+    """Classes ``(h, k)``, averaged with one more row of unknown class: equal shares, unless they are given.
 
     Platt's remedy (1999): a few rows that all happen to be classified correctly would ask for a temperature of 0, and
     for certainty about every new row.
     """
-    unknown = 1 / max(y.shape[1], 2)
+    if unknown is None:
+        unknown = 1 / max(y.shape[1], 2)
     return (rows * y + unknown) / (rows + 1)
 
 
-def best_temperature(loss: Loss, rows: HeldOutScores) -> float:
+def best_temperature(loss: Loss, rows: HeldOutScores, unknown: Tensor | None = None) -> float:
     """The temperature that makes the held-out loss of ``pred / temperature`` least; 1 where none lowers it.
 
-    Labels are smoothed as those of as many rows as their weights stand for. Rows that are all of one class may ask for
-    less certainty, not for more: any score in favour of that class would be right about them.
+    Labels are smoothed as those of as many rows as their weights stand for, by a row of ``unknown`` class ``(k,)``.
+    Rows that are all of one class may ask for less certainty, not for more: any score in favour of that class would be
+    right about them.
     """
-    y = smooth_labels(rows.y, evidence_rows(rows.weight))
+    y = smooth_labels(rows.y, evidence_rows(rows.weight), unknown)
     found = _least(loss, HeldOutScores(rows.pred, y, rows.weight), _HOTTEST)
     return max(found, 1.0) if bool((rows.y == rows.y[0]).all()) else found
 

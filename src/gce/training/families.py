@@ -23,7 +23,7 @@ WIDE_EPOCHS = 10
 WIDE_BINS, FEWEST_BINS = 1 << 17, 16
 
 
-def choose_bases(given: Any, rows: int, columns: int, *, trees: bool) -> dict[str, Basis]:
+def choose_bases(given: Any, rows: int, columns: int, *, trees: bool, means: bool = True) -> dict[str, Basis]:
     """The bases that are fitted, by the name of their family.
 
     Parameters
@@ -34,9 +34,14 @@ def choose_bases(given: Any, rows: int, columns: int, *, trees: bool) -> dict[st
         Number of training rows and of encoded columns.
     trees : bool
         Rows suit trees (:func:`suits_trees`) and no algorithm is named.
+    means : bool, default=True
+        The loss has means (``Loss.has_means``), which forests predict.
     """
     if isinstance(given, str) and given == "auto":
-        return default_bases(rows, columns) if trees else {"neural": _networks(rows, columns, Neural())}
+        if not trees:
+            return {"neural": _networks(rows, columns, Neural())}
+        usual = default_bases(rows, columns)
+        return {name: basis for name, basis in usual.items() if means or not isinstance(basis, Forest)}
     if isinstance(given, Mapping):
         several = dict(given)
         if not all(isinstance(name, str) for name in several):

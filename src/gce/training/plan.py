@@ -150,7 +150,7 @@ def _choose_bases(model: Any, data: FitData) -> dict[str, Basis]:
     problem, signs, interactions = data.problem, data.signs, data.interactions
     rows, columns = problem.train_rows, problem.X.shape[1]
     trees = suits_trees(problem.X) and model.algorithm == "auto"
-    bases = choose_bases(model.basis, rows, columns, trees=trees)
+    bases = choose_bases(model.basis, rows, columns, trees=trees, means=data.loss.has_means)
     if signs is not None:
         bases = {name: basis.monotone(torch.tensor(signs)) for name, basis in bases.items()}
     # where one set has all columns, nothing is constrained

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from sklearn.metrics import check_scoring
 from torch import Tensor
 
 from gce.losses import Loss
+
+if TYPE_CHECKING:
+    from gce.training.targets import Target
 
 Scorer = Callable[..., float]
 
@@ -26,16 +29,15 @@ class KnownPredictions(BaseEstimator):
     pred : Tensor of shape (n, k)
         Raw scores.
     loss : Loss
-    classes : array of shape (classes,) or None
-        None for regression.
+    target : Target
     """
 
-    def __init__(self, pred: Tensor, loss: Loss, classes: NDArray[Any] | None) -> None:
-        self.pred, self.loss, self.classes = pred, loss, classes
+    def __init__(self, pred: Tensor, loss: Loss, target: Target) -> None:
+        self.pred, self.loss, self.target = pred, loss, target
 
     @property
-    def classes_(self) -> NDArray[Any] | None:
-        return self.classes
+    def classes_(self) -> NDArray[Any]:
+        return np.arange(self.pred.shape[1]) if self.target.classes is None else self.target.classes
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -52,14 +54,13 @@ class KnownClasses(ClassifierMixin, KnownPredictions):
     """Known predictions of a classifier."""
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        return decision_values(self.pred)
+        return self.target.decision(self.loss, self.pred)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         return self.loss.predict(self.pred).numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
-        assert self.classes is not None
-        return self.classes[class_codes(self.pred)]
+        return self.target.predicted(self.loss, self.pred)
 
 
 def predicted_numbers(pred: Tensor, loss: Loss) -> NDArray[np.float64]:
@@ -94,8 +95,7 @@ class ScorerMetric:
         Targets as the user gave them.
     held_out : array of shape (M, N)
         Sample weights of the rows that each member holds out.
-    classes : array of shape (classes,) or None
-        None for regression.
+    target : Target
     weighted : bool
         Whether the scorer is given these weights.
     """
@@ -107,12 +107,12 @@ class ScorerMetric:
         offset: Tensor,
         y: NDArray[Any],
         held_out: NDArray[np.float64],
-        classes: NDArray[Any] | None,
+        target: Target,
         weighted: bool,
     ) -> None:
-        self._kind = KnownNumbers if classes is None else KnownClasses
+        self._kind = KnownClasses if target.classifies else KnownNumbers
         self._scorer = check_scoring(None, scoring=scoring)
-        self._loss, self._offset, self._y, self._classes = loss, offset.cpu(), y, classes
+        self._loss, self._offset, self._y, self._target = loss, offset.cpu(), y, target
         self._held_out, self._weighted = held_out, weighted
         if isinstance(scoring, str):
             self._try(scoring)
@@ -124,10 +124,11 @@ class ScorerMetric:
                 warnings.simplefilter("ignore")
                 self(torch.zeros(1, self._held_out.shape[1], len(self._offset), dtype=torch.float64), [0])
         except AttributeError as error:
-            lacking = "probabilities or scores of classes" if self._classes is None else "predictions of another kind"
+            known = "predictions of another kind", "probabilities or scores of classes"
+            lacking = known[not self._target.classifies]
             raise ValueError(f"scoring={scoring!r} needs {lacking}, which this model does not have") from error
         except (TypeError, ValueError) as error:
-            if self._classes is not None:
+            if self._target.classifies:
                 reason = str(error).splitlines()[0][:200]
                 raise ValueError(
                     f"scoring={scoring!r} cannot score the classes of the held-out rows ({reason})"
@@ -139,7 +140,7 @@ class ScorerMetric:
         values = []
         for own, m in zip(pred.cpu(), members, strict=True):
             rows = np.flatnonzero(self._held_out[m] > 0)
-            known = self._kind(self._offset + own[rows], self._loss, self._classes)
+            known = self._kind(self._offset + own[rows], self._loss, self._target)
             extra = {"sample_weight": self._held_out[m][rows]} if self._weighted else {}
             values.append(-self._scorer(known, rows[:, None], self._y[rows], **extra))
         return torch.tensor(values, dtype=torch.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from gce._utils.warn import warn_user
 from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss
 from gce.preprocessing import check_labels, check_magnitude, check_regression_targets, check_spread, one_hot
 from gce.preprocessing.sample_weights import rescale_weights
+from gce.training import scoring
 from gce.training.calibration import (
     Calibration,
     HeldOutScores,
@@ -36,6 +37,10 @@ class Target(Protocol):
     @property
     def classes(self) -> NDArray[Any] | None:
         """The class labels in order; None for numbers."""
+
+    @property
+    def classifies(self) -> bool:
+        """Whether classes or labels are predicted, with probabilities."""
 
     @property
     def one_dimensional(self) -> bool:
@@ -57,6 +62,15 @@ class Target(Protocol):
 
     def decode(self, target: Array) -> NDArray[Any]:
         """Encoded targets as the user knows them, for scorers."""
+
+    def summed(self, target: Array) -> tuple[Array, int | None]:
+        """What statistics by category are computed of, and how many classes that has; None for numbers."""
+
+    def predicted(self, loss: Loss, pred: Tensor) -> NDArray[Any]:
+        """Predictions from raw scores ``(n, k)``: numbers, classes, labels or risks."""
+
+    def decision(self, loss: Loss, pred: Tensor) -> Array:
+        """What ``decision_function`` makes of raw scores ``(n, k)``."""
 
     def pick_loss(self, given: str | Loss) -> Loss:
         """The loss by its name."""
@@ -82,6 +96,9 @@ class Target(Protocol):
     def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
         """What the training rows say where none could be held out."""
 
+    def stored(self, calibration: Calibration) -> dict[str, Any]:
+        """What a file keeps of the task and its calibration, by the names of ``gce.io.attributes``."""
+
 
 @dataclass(frozen=True)
 class NumberTarget:
@@ -101,6 +118,7 @@ class NumberTarget:
     repeats: int = 1
 
     classes: ClassVar[None] = None
+    classifies: ClassVar[bool] = False
 
     @property
     def has_intervals(self) -> bool:
@@ -133,6 +151,16 @@ class NumberTarget:
 
     def decode(self, target: Array) -> NDArray[Any]:
         return target[:, 0] if target.shape[1] == 1 else target
+
+    def summed(self, target: Array) -> tuple[Array, None]:
+        return target[:, :: self.repeats], None
+
+    def predicted(self, loss: Loss, pred: Tensor) -> Array:
+        mean = loss.predict(pred).cpu().numpy()
+        return mean[:, 0] if self.one_dimensional else mean
+
+    def decision(self, loss: Loss, pred: Tensor) -> Array:
+        return scoring.decision_values(pred)
 
     def pick_loss(self, given: str | Loss) -> Loss:
         return _pick_loss(given)
@@ -172,6 +200,9 @@ class NumberTarget:
     def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
         return Calibration(residuals=np.empty((0, self.outputs)))
 
+    def stored(self, calibration: Calibration) -> dict[str, Any]:
+        return {"residuals_": calibration.residuals, "_one_dimensional": self.one_dimensional}
+
 
 def _pick_loss(given: str | Loss) -> Loss:
     return look_up("loss", "squared_error" if given == "auto" else given, REGRESSION, Loss)
@@ -210,6 +241,7 @@ class ClassTarget:
     temperature: float | str = "auto"
     one_dimensional: bool = field(default=True, init=False)
     repeats: ClassVar[int] = 1
+    classifies: ClassVar[bool] = True
     has_intervals: ClassVar[bool] = False
 
     @classmethod
@@ -248,7 +280,20 @@ class ClassTarget:
         return ClassTarget.learn(y, self.class_weight, self.temperature)
 
     def decode(self, target: Array) -> NDArray[Any]:
-        return self.classes[class_codes(target)]
+        return self.classes[self.codes(target)]
+
+    def codes(self, target: Array) -> NDArray[np.intp]:
+        """The codes of encoded classes, ``(n,)``."""
+        return class_codes(target)
+
+    def summed(self, target: Array) -> tuple[Array, int | None]:
+        return self.codes(target)[:, None].astype(np.float64), len(self.classes)
+
+    def predicted(self, loss: Loss, pred: Tensor) -> NDArray[Any]:
+        return self.classes[scoring.class_codes(pred)]
+
+    def decision(self, loss: Loss, pred: Tensor) -> Array:
+        return scoring.decision_values(pred)
 
     def pick_loss(self, given: str | Loss) -> Loss:
         known: dict[str, Loss] = {"log_loss": Logistic() if len(self.classes) == 2 else CrossEntropy()}
@@ -266,7 +311,7 @@ class ClassTarget:
     def row_factors(self, target: Array, weight: Array) -> Array | float:
         if self.class_weight is None:
             return 1.0
-        codes = class_codes(target)
+        codes = self.codes(target)
         return self._class_factors(codes, weight)[codes]
 
     def _class_factors(self, codes: NDArray[np.intp], weight: Array) -> Array:
@@ -308,6 +353,13 @@ class ClassTarget:
         # one row per class, which no fold can spare
         single = n_rows == len(self.classes) and isinstance(loss, Logistic | CrossEntropy)
         return Calibration(single_row_temperature(loss, train()) if single else 1.0)
+
+    def again(self, class_weight: Mapping[Any, float] | str | None, temperature: float | str) -> Self:
+        """The same task with other parameters."""
+        return replace(self, class_weight=class_weight, temperature=temperature)
+
+    def stored(self, calibration: Calibration) -> dict[str, Any]:
+        return {"classes_": self.classes, "temperature_": calibration.temperature}
 
 
 def with_base(loss: Loss, y: Array, weight: Array, base: Array | None) -> tuple[Array, Array]:

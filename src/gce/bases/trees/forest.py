@@ -105,6 +105,8 @@ class Forest(ConstrainedBasis):
         if isinstance(X, MixedRows) and X.owner is not None:
             return minimize_by_member(self.minimize, objective, X, rng=rng, context=context)
         risk, device = objective.risk, objective.bound.device
+        if not risk.loss.has_means:
+            raise ValueError(f"a Forest predicts means, which the loss {risk.loss!r} does not: use another basis")
         link = _link(risk.loss)
         centre = _centre(risk.y, risk.offset) if link == "identity" else torch.zeros_like(risk.offset)
         seeds = [torch.randint(2**62, (self.n_estimators,), generator=own).tolist() for own in rng.members]
@@ -137,8 +139,9 @@ class Forest(ConstrainedBasis):
         """What grows trees from all rows of each member, or from samples of their own, and the precision of leaves."""
         if context.samples is not None:
             return self._grower_of_samples(context.samples, centre.numpy(), _link(risk.loss))
-        y, members, binned = (risk.y - centre).cpu().numpy(), [], self.binned(X, context)
-        for own, unit in zip(risk.weight.cpu().numpy(), risk.unit.tolist(), strict=True):
+        target, weight = risk.loss.means(risk.y, risk.weight)
+        y, members, binned = (target - centre).cpu().numpy(), [], self.binned(X, context)
+        for own, unit in zip(weight.cpu().numpy(), risk.unit.tolist(), strict=True):
             rows = np.flatnonzero(own).astype(np.uint32)
             members.append((rows, WeightedTargets.of(own[rows] / unit, y[rows])))
         tries = self._tries(len(binned.bins.widths), _link(risk.loss))
@@ -283,8 +286,6 @@ class ForestAtoms(TreeAtomsBase):
             raise ValueError(f"{len(trees)} trees cannot be divided into forests of {n_trees}")
         if not within(own, bound):
             raise ValueError("the forests can exceed the bound of the ensemble")
-        if link == "logit" and k > 1:
-            raise ValueError("a logit link needs a single output")
         atoms = cls(trees, offset, own, n_trees, link)
         most = math.inf if link == "log_mean" else 1.0
         sound = bool(((trees.value >= 0) & (trees.value <= most)).all()) and bool((atoms.prior > 0).all())

@@ -79,6 +79,11 @@ class Predictions:
         return self.probability is not None
 
     @property
+    def plain(self) -> bool:
+        """Whether numbers or one class per row are predicted, as most tasks do."""
+        return self.y.shape == self.predicted.shape and not (self.classifies and self.y.ndim == 2)
+
+    @property
     def temperature(self) -> float:
         """What probabilities divide raw scores by."""
         return 1.0
@@ -191,7 +196,8 @@ def evaluate(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Eva
     classifies = is_classifier(model)
     predicted = model.predict_from_raw(scores)
     # as the model's own predictions come, whatever the type or shape that y was given in
-    y = result.target.decode(target) if classifies else target.reshape(predicted.shape)
+    y = result.target.decode(target)
+    y = y.reshape(predicted.shape) if y.size == predicted.size else y
     probability = model.probabilities(scores) if classifies else None
     given = Predictions(model, X, y, target, weight, predicted, probability)
     return Evaluation(

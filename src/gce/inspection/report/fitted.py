@@ -62,6 +62,8 @@ def _model(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def _task(evaluation: Evaluation) -> str:
+    if not evaluation.plain:
+        return "several labels per row" if evaluation.classifies else "survival analysis"
     if evaluation.classifies:
         return f"classification, {len(evaluation.model.classes_)} classes"
     outputs = evaluation.target.shape[1]

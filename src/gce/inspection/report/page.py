@@ -17,6 +17,7 @@ from gce.inspection.report import (
     fitted,
     guarantee,
     importance,
+    other_tasks,
     residuals,
     shapley,
     timing,
@@ -48,14 +49,12 @@ def write(model: Any, path: str | Path, X: Any, y: Any, sample_weight: ArrayLike
     """
     check_folder(path)
     evaluation = evaluate(model, X, y, sample_weight)
-    found = [part.section(evaluation) for part in _SECTIONS]
-    save(
-        path,
-        type(model).__name__,
-        _subtitle(evaluation),
-        measures(evaluation),
-        [section for section in found if section],
-    )
+    if evaluation.plain:
+        found, headline = [part.section(evaluation) for part in _SECTIONS], measures(evaluation)
+    else:
+        found, headline = other_tasks.sections(evaluation), other_tasks.measures(evaluation)
+    subtitle, shown = _subtitle(evaluation), [section for section in found if section]
+    save(path, type(model).__name__, subtitle, headline, shown)
 
 
 def check_folder(path: str | Path) -> None:
@@ -106,6 +105,7 @@ def _subtitle(evaluation: Evaluation) -> str:
     model = evaluation.model
     weighted = ", weighted" if evaluation.weight is not None else ""
     what = f"{len(model.classes_)} classes" if evaluation.classifies else "numbers"
+    what = what if evaluation.plain else other_tasks.answers(evaluation)
     made_of = counted(len(model.ensemble_), "atom")
     columns, rows = counted(model.n_features_in_, "column"), counted(evaluation.rows, "row")
     return f"Predicts {what} from {columns} with {made_of}; evaluated on {rows}{weighted}."

@@ -112,7 +112,7 @@ def _values(evaluation: Evaluation, rows: NDArray[np.intp], known: NDArray[np.in
 def _outputs(evaluation: Evaluation, found: _Explained) -> list[int]:
     """The outputs that are drawn: the first ones, or the most frequent classes."""
     count = found.values.shape[2]
-    if count == 1 or not evaluation.classifies:
+    if count == 1 or not evaluation.classifies or count < len(evaluation.model.classes_):
         return list(range(min(count, _OUTPUTS)))
     share = [evaluation.mean(evaluation.y == label) for label in evaluation.model.classes_]
     return sorted(np.argsort(-np.array(share), kind="stable")[:_OUTPUTS].tolist())
@@ -121,7 +121,10 @@ def _outputs(evaluation: Evaluation, found: _Explained) -> list[int]:
 def _name(evaluation: Evaluation, k: int, count: int) -> str:
     """What is raised by a positive value."""
     if evaluation.classifies:
-        return short(str(evaluation.model.classes_[1 if count == 1 else k]), 40)
+        classes = evaluation.model.classes_
+        # of classes in an order each score but that of two is of being above one
+        above = "above " if 1 < count < len(classes) else ""
+        return above + short(str(classes[1 if count == 1 else k]), 40)
     return "" if count == 1 else evaluation.output_name(k)
 
 

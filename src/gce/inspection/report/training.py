@@ -44,7 +44,7 @@ def section(evaluation: Evaluation) -> Section | None:
         cards.append(card("Validation score", chart, note=note))
     if whole.gap is not None:
         cards.append(_gap(whole, families))
-    if evaluation.model.result_.has_stages:
+    if evaluation.model.result_.has_stages and evaluation.plain:
         cards.append(_stages(evaluation))
     return Section("training", "Training", _lead(whole, families), cards)
 

@@ -6,15 +6,13 @@ import json
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
 from gce._utils.version import __version__
 from gce.bases.registry import first_unstorable
 from gce.io.container import write_bytes
 from gce.io.onnx.encoder import EncodedRows
 from gce.io.onnx.ensemble import raw_scores
 from gce.io.onnx.graph import Graph
-from gce.io.onnx.outputs import as_labels, inverse_link, predicted_label
+from gce.io.onnx.outputs import add_answers
 from gce.training.result import FitResult
 
 
@@ -50,14 +48,6 @@ def _serialize(estimator: str, result: FitResult) -> bytes:
         )
     graph = Graph()
     raw = raw_scores(graph, result.ensemble, EncodedRows(graph, result.table))
-    outputs, temperature = len(result.offset), result.calibration.temperature
     about: dict[str, Any] = {"estimator": estimator, "features": [column.name for column in result.table.columns]}
-    if result.target.classes is not None:
-        classes = as_labels(result.target.classes)
-        about["classes"] = classes.tolist()
-        graph.output("label", predicted_label(graph, classes, raw, outputs), classes.dtype)
-        tempered = raw if temperature == 1 else graph("Div", raw, np.float64(temperature))
-        graph.output("probabilities", inverse_link(graph, result.loss, tempered), np.float64, len(classes))
-    else:
-        graph.output("variable", inverse_link(graph, result.loss, raw), np.float64, outputs)
+    about |= add_answers(graph, result, raw)
     return graph.model(__version__, {key: json.dumps(value) for key, value in about.items()})

@@ -1,0 +1,200 @@
+"""Ordinal classes and several labels per row."""
+
+import io
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import make_multilabel_classification
+from sklearn.model_selection import cross_val_score
+from sklearn.utils import estimator_checks
+
+import gce
+from gce import GCEClassifier
+from gce.bases import Forest
+from gce.losses import MultiLabel, Ordinal
+
+
+def ordered(n=150, seed=0):
+    """Four classes that rise with the first column."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.array(["a", "b", "c", "d"])[np.digitize(X[:, 0] + 0.3 * rng.normal(size=n), [-0.7, 0, 0.7])]
+
+
+def labelled(n=150):
+    return make_multilabel_classification(n, n_features=6, n_classes=4, random_state=0)
+
+
+def small(**more):
+    return GCEClassifier(**{"basis": "tree", "max_atoms": 15, "cv": 3, "random_state": 0} | more)
+
+
+def onnx(model, X):
+    file = io.BytesIO()
+    model.to_onnx(file)
+    session = onnxruntime.InferenceSession(file.getvalue())
+    return session.run(["label", "probabilities"], {session.get_inputs()[0].name: X})
+
+
+@given(seed=st.integers(0, 10**6), classes=st.integers(2, 6), size=st.floats(0.1, 800))
+@settings(max_examples=50, deadline=None)
+def test_probabilities_of_ordered_classes_are_on_the_simplex(seed, classes, size):
+    scores = torch.from_numpy(size * np.random.default_rng(seed).normal(size=(20, classes - 1)))
+    p = Ordinal().predict(scores)
+    assert (p >= 0).all()
+    torch.testing.assert_close(p.sum(-1), torch.ones(20, dtype=torch.float64), rtol=0, atol=1e-14)
+    assert Ordinal().log_predict(scores).isfinite().all()
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=50, deadline=None)
+def test_sorting_the_scores_of_a_row_never_raises_its_loss(seed):
+    rng = np.random.default_rng(seed)
+    scores = torch.from_numpy(2 * rng.normal(size=(20, 4)))
+    y = torch.from_numpy((rng.integers(0, 5, (20, 1)) > np.arange(4)).astype(float))
+    loss = Ordinal()
+    assert (loss.value(scores.sort(-1, descending=True).values, y) <= loss.value(scores, y) + 1e-12).all()
+
+
+@pytest.mark.parametrize("basis", ["tree", Forest(n_estimators=5), "neural"])
+def test_ordered_classes(basis):
+    X, y = ordered()
+    model = small(loss="ordinal", basis=basis).fit(X, y)
+    p = model.predict_proba(X)
+    assert model.classes_.tolist() == ["a", "b", "c", "d"]
+    assert model.offset_.shape == (3,)
+    np.testing.assert_allclose(p.sum(1), 1, rtol=1e-12)
+    assert (p >= 0).all()
+    assert model.score(X, y) > 0.6
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), p, rtol=1e-9, atol=1e-300)
+    scores = model.decision_function(X)
+    np.testing.assert_array_equal(model.classes_[scores.argmax(1)], model.predict(X))
+
+
+def test_the_offset_alone_gives_the_frequencies_of_the_classes():
+    X, y = ordered()
+    model = small(loss="ordinal", max_atoms=1, temperature=1.0).fit(X, y)
+    alone = model.loss_.predict(torch.from_numpy(model.offset_)[None]).numpy()[0]
+    np.testing.assert_allclose(alone, np.unique(y, return_counts=True)[1] / len(y), rtol=1e-9)
+
+
+def test_two_ordered_classes_are_two_classes():
+    X, y = ordered()
+    two = np.where(y > "b", 1, 0)
+    ordinal, plain = (small(loss=loss, basis="neural", max_atoms=2).fit(X, two) for loss in ("ordinal", "log_loss"))
+    np.testing.assert_allclose(ordinal.predict_proba(X), plain.predict_proba(X), rtol=1e-9)
+    np.testing.assert_allclose(ordinal.decision_function(X), plain.decision_function(X), rtol=1e-9)
+
+
+def test_ordered_classes_have_weights_scorers_and_edits():
+    X, y = ordered()
+    model = small(loss="ordinal", class_weight="balanced", scoring="accuracy").fit(X, y)
+    assert model.prune(5, X=X, y=y).score(X, y) > 0.5
+    with pytest.raises(ValueError, match="not on the scale of the predictions"):
+        model.add("other", model, X, y)
+    with pytest.raises(ValueError, match="not among those of the fit"):
+        model.reweight(X[:2], ["a", "z"])
+    assert cross_val_score(small(loss="ordinal"), X, y, scoring="neg_log_loss", cv=2).mean() > -1.3
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "labels"])
+def test_files_and_onnx(kind, tmp_path):
+    X, y = ordered() if kind == "ordinal" else labelled()
+    model = small(loss="ordinal" if kind == "ordinal" else "auto", basis=["tree", "forest"]).fit(X, y)
+    model.save(tmp_path / "model.safetensors")
+    read = gce.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(read.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(read.predict(X), model.predict(X))
+    assert read.reweight(X, y).score(X, y) > 0.2
+    label, probability = onnx(model, X)
+    np.testing.assert_array_equal(label, model.predict(X))
+    np.testing.assert_allclose(probability, model.predict_proba(X), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("basis", ["tree", Forest(n_estimators=5), "neural"])
+def test_labels(basis):
+    X, y = labelled()
+    model = small(basis=basis).fit(X, y)
+    p, predicted = model.predict_proba(X), model.predict(X)
+    assert p.shape == predicted.shape == model.decision_function(X).shape == y.shape
+    assert isinstance(model.loss_, MultiLabel)
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(predicted, p > 0.5)
+    assert (predicted == y).mean() > 0.75
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), p, rtol=1e-9)
+
+
+def test_labels_are_learned_one_by_one():
+    """Trees of one label look at that label only: its scores are those of a model of its own."""
+    X, y = labelled()
+    shared = small(cv=None, validation_fraction=None, temperature=1.0, max_atoms=3)
+    every = shared.fit(X, y).decision_function(X)
+    for j in range(y.shape[1]):
+        alone = gce.GCEClassifier(**shared.get_params()).fit(X, y[:, j]).decision_function(X)
+        np.testing.assert_allclose(every[:, j], alone, rtol=1e-6, atol=1e-6)
+
+
+def test_labels_in_any_form_are_the_same():
+    X, y = labelled()
+    expected = small().fit(X, y).predict_proba(X)
+    for given_y in (y.tolist(), y.astype(bool), pd.DataFrame(y, columns=list("abcd"))):
+        np.testing.assert_array_equal(small().fit(X, given_y).predict_proba(X), expected)
+
+
+def test_a_label_that_no_row_has():
+    X, y = labelled()
+    y[:, 1] = 0
+    p = small().fit(X, y).predict_proba(X)
+    assert np.isfinite(p).all()
+    assert (p[:, 1] < 0.01).all()
+
+
+def test_labels_warm_starts_scorers_and_validation_rows():
+    X, y = labelled()
+    warm = small(warm_start=True, max_atoms=2).fit(X, y)
+    assert warm.set_params(max_atoms=4).fit(X, y).n_iter_ > 2
+    scored = small(scoring="accuracy", cv="auto").fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
+    assert scored.predict(X).shape == y.shape
+    with pytest.raises(ValueError, match="fitted to 4 labels, but y now has 3"):
+        scored.reweight(X, y[:, :3])
+
+
+def test_bad_labels_are_refused_in_one_sentence():
+    X, y = labelled(40)
+    with pytest.raises(ValueError, match="labels must be 0 or 1, but y has 2"):
+        small().fit(X, y + 1)
+    with pytest.raises(ValueError, match="0 or 1"):
+        small().fit(X, y.astype(str))
+    with pytest.raises(ValueError, match="is for classes, of which a row has one"):
+        small(class_weight="balanced").fit(X, y)
+    with pytest.raises(ValueError, match="loss"):
+        small(loss="ordinal").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_classifiers_multilabel_representation_invariance,
+        estimator_checks.check_classifiers_multilabel_output_format_predict,
+        estimator_checks.check_classifiers_multilabel_output_format_predict_proba,
+        estimator_checks.check_classifiers_multilabel_output_format_decision_function,
+    ],
+)
+def test_checks_of_scikit_learn(check):
+    check("GCEClassifier", small(max_atoms=3))
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "labels"])
+def test_reports(kind, tmp_path):
+    X, y = ordered() if kind == "ordinal" else labelled()
+    model = small(loss="ordinal" if kind == "ordinal" else "auto").fit(X, y)
+    model.report(tmp_path / "page.html", X, y)
+    page = (tmp_path / "page.html").read_text()
+    wrong = (model.predict(X) != y).mean()
+    assert f'data-value="{float(wrong)!r}"' in page
+    assert ("4 labels" if kind == "labels" else "4 classes") in page
