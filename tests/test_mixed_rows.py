@@ -296,7 +296,7 @@ def test_older_atoms_and_new_ones_are_kept_apart():
     rows, y = frame(80)
     model = gce.GCERegressor(basis=Tree(), **FAST).fit(rows, y)
     (atoms,) = (part for part in model.ensemble_.parts if isinstance(part, TreeAtoms))
-    plain = TreeArrays(*(own for name, own in atoms.trees.tensors().items() if name not in ("rule", "sets")))
+    plain = TreeArrays(**{name: own for name, own in atoms.trees.tensors().items() if name not in ("rule", "sets")})
     older = TreeAtoms(plain, atoms.bound)
     assert older.form != atoms.form
     X = mixed_rows(draw_columns(np.random.default_rng(0), 10, KINDS), KINDS)

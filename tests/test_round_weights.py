@@ -250,4 +250,5 @@ def test_a_file_without_rounds_says_what_it_cannot_do(thinned, tmp_path):
     assert len(back.prune(10, X=X, y=Y).ensemble_) <= 13
     assert np.array_equal(back.set_params(warm_start=False).fit(X, Y).predict(X), thinned.predict(X))
     thinned.save(path, resumable=True)
-    assert size < 0.6 * path.stat().st_size
+    # both keep the rows in the leaves of the trees that are left
+    assert size < 0.7 * path.stat().st_size

@@ -42,10 +42,16 @@ def row_weights(problem: Problem, total: Array) -> Array:
     found = known > 0
     if not found.any():
         count = (train != 0).sum(1) if problem.count is None else problem.count.cpu().numpy()
-        return (train * count[:, None]).max(0)
+        return _within_float32((train * count[:, None]).max(0))
     shared = (train * found).sum(1)
     scale = np.where(shared > 0, (known * (train > 0)).sum(1) / np.where(shared > 0, shared, 1), 0)
-    return np.where(found, known, (train * scale[:, None]).max(0))
+    return _within_float32(np.where(found, known, (train * scale[:, None]).max(0)))
+
+
+def _within_float32(weights: Array) -> Array:
+    """The same weights up to a factor, where single precision would not hold their sum or its share of a row."""
+    largest = weights.max()
+    return weights if 1e-20 < largest < 1e20 else weights / largest
 
 
 def count_rows(ensemble: ConvexEnsemble, problem: Problem, total: Array) -> ConvexEnsemble:
