@@ -88,6 +88,21 @@ def test_exposure_is_a_base_score():
     assert mean_poisson_deviance(COUNTS, expected) < mean_poisson_deviance(COUNTS, EXPOSURE * COUNTS.mean())
 
 
+def test_edits_take_base_scores():
+    base = np.log(EXPOSURE)
+    model = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS, base_score=base)
+    rates = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
+    pairs = [
+        (model.reweight(X, COUNTS, base_score=base), rates.reweight(X, COUNTS / EXPOSURE, EXPOSURE)),
+        (
+            model.remove(model.atom_names_[3], X, COUNTS, base_score=base),
+            rates.remove(rates.atom_names_[3], X, COUNTS / EXPOSURE, EXPOSURE),
+        ),
+    ]
+    for edited, expected in pairs:
+        np.testing.assert_allclose(edited.predict(X), expected.predict(X), rtol=1e-4)
+
+
 def test_what_another_model_predicts_is_a_base_score():
     y = MEAN + X[:, 2]
     model = gce.GCERegressor(**TINY).fit(X, y, base_score=X[:, 2])

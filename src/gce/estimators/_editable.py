@@ -84,7 +84,7 @@ class EditableEnsemble(ConvexModel):
         X, y, sample_weight, groups
             The rows of the fit, as they were given to it.
         **validation
-            ``X_val``, ``y_val`` and ``sample_weight_val``, where the fit had them.
+            ``X_val``, ``y_val``, ``sample_weight_val``, ``base_score`` and ``base_score_val``, where the fit had them.
 
         Returns
         -------
@@ -213,7 +213,9 @@ class EditableEnsemble(ConvexModel):
             result, data = self._pruning_data(FitInput(X, y, sample_weight, groups, **validation))
             return PruningPath(editing.pruning_steps(result, data))
 
-    def reweight(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def reweight(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, base_score: ArrayLike | None = None
+    ) -> Self:
         """The same atoms and external models with the best weights for other rows; nothing is trained.
 
         All of them share one simplex, so that the certificate is for the ensemble itself. From then on an edit uses
@@ -224,6 +226,8 @@ class EditableEnsemble(ConvexModel):
         X : array-like or data frame of shape (n, d)
         y : array-like of shape (n,) or (n, k)
         sample_weight : array-like of shape (n,), optional
+        base_score : array-like of shape (n,), optional
+            Of these rows, where the fit had base scores.
 
         Returns
         -------
@@ -232,7 +236,7 @@ class EditableEnsemble(ConvexModel):
         """
         result = editing.as_one_simplex(self.result_)
         with self._computing():
-            data = edit_data(self, result, FitInput(X, y, sample_weight))
+            data = edit_data(self, result, FitInput(X, y, sample_weight, base_score=base_score))
             return self._with(editing.reoptimize(result, data))
 
     # Explanations.
