@@ -181,7 +181,7 @@ def test_a_classifier_has_no_scale(model, tmp_path):
     (meta, tensors), (own_meta, own) = container.read(other), container.read(path)
     meta["scale"] = own_meta["scale"]
     container.write(other, meta, tensors | {name: t for name, t in own.items() if name.startswith("scale.")})
-    with pytest.raises(ValueError, match="a classifier has no residuals"):
+    with pytest.raises(ValueError, match="a model without residuals has no scale"):
         gce.load(other)
 
 

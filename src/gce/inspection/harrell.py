@@ -37,6 +37,7 @@ def concordance_index(y: Any, risk: ArrayLike, sample_weight: ArrayLike | None =
 
     Examples
     --------
+    >>> from gce.inspection import concordance_index
     >>> concordance_index([(True, 1.0), (False, 2.0), (True, 3.0)], [3.0, 1.0, 2.0])
     1.0
     """
