@@ -18,7 +18,7 @@ struct Boost {
     i64 members, count, loss;
     const double *y, *weight, *held_out; // (N, k), (M, n), (M, N)
     const double *offset, *bound;        // (k,)
-    const double *about;                 // what gradients are multiplied by, and the parameters of the loss
+    const double *about;                 // what the gap is divided by, and the parameters of the loss
     double learning_rate;
     const u64 *keys;                                     // (count, M)
     double *pred, *D, *H, *outputs;                      // (M, N, k), (M, n, k), (M, n, k), (M, N, k)
@@ -198,8 +198,11 @@ double evaluate(const Member &own, ShardSums &sums) {
     case LOGISTIC: return Evaluation<Logistic>(own, Logistic{})(sums);
     case CROSS_ENTROPY: return Evaluation<CrossEntropy>(own, CrossEntropy{own.k})(sums);
     case DEVIANCE: return Evaluation<Deviance>(own, Deviance{own.k, about[1]})(sums);
-    case PINBALL: return Evaluation<Pinball>(own, Pinball{own.k, about[0], about[1], about[2], about + 3})(sums);
-    default: return Evaluation<Huber>(own, Huber{own.k, about[1]})(sums);
+    case PINBALL: {
+        const double *levels = about + 2;
+        return Evaluation<Pinball>(own, Pinball{own.k, about[1], levels, levels + own.k, levels + 2 * own.k})(sums);
+    }
+    default: return Evaluation<Huber>(own, Huber{own.k, about[1], about + 2})(sums);
     }
 }
 

@@ -112,33 +112,34 @@ struct Deviance {
     }
 };
 
-// Pinball losses times a factor, the mean over outputs. Gradients and Hessians are `scale` times those of a smooth minorant
-// of some width and of a parabola above it.
+// Pinball losses times a factor, the mean over outputs. Gradients and Hessians are those of smooth minorants and of
+// parabolas above them, times a scale for each output.
 struct Pinball {
     i64 k;
-    double scale, width, factor;
-    const double *levels; // (k,)
+    double factor;
+    const double *levels, *scales, *widths; // (k,)
 
     void operator()(double *score, const double *y, i64 rows, double *loss, double *D, double *H) const {
-        const double outputs = static_cast<double>(k), part = scale * factor / outputs;
+        const double part = factor / static_cast<double>(k);
         for (i64 i = 0; i < rows; i++) {
             double sum = 0;
             for (i64 j = 0; j < k; j++) {
                 const double r = score[i * k + j] - y[i * k + j];
-                const double bend = 0.5 / std::sqrt(r * r + width * width);
-                D[i * k + j] = part * (r * bend + 0.5 - levels[j]);
-                H[i * k + j] = part * bend;
+                const double bend = 0.5 / std::sqrt(r * r + widths[j] * widths[j]);
+                D[i * k + j] = scales[j] * part * (r * bend + 0.5 - levels[j]);
+                H[i * k + j] = scales[j] * part * bend;
                 sum += std::max((1 - levels[j]) * r, -levels[j] * r);
             }
-            loss[i] = factor * sum / outputs;
+            loss[i] = part * sum;
         }
     }
 };
 
-// Huber's loss, the mean over outputs; the curvature is that of a parabola above it.
+// Huber's loss, the mean over outputs; the curvature is that of a parabola above it, and both have a scale.
 struct Huber {
     i64 k;
     double delta;
+    const double *scales; // (k,)
 
     void operator()(double *score, const double *y, i64 rows, double *loss, double *D, double *H) const {
         const double outputs = static_cast<double>(k);
@@ -146,8 +147,8 @@ struct Huber {
             double sum = 0;
             for (i64 j = 0; j < k; j++) {
                 const double r = score[i * k + j] - y[i * k + j], size = std::fabs(r), near = std::min(size, delta);
-                D[i * k + j] = std::min(std::max(r, -delta), delta) / outputs;
-                H[i * k + j] = delta / std::max(size, delta) / outputs;
+                D[i * k + j] = scales[j] * std::min(std::max(r, -delta), delta) / outputs;
+                H[i * k + j] = scales[j] * (delta / std::max(size, delta)) / outputs;
                 sum += near * (size - near / 2);
             }
             loss[i] = sum / outputs;

@@ -7,11 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.base import clone
-from sklearn.metrics import mean_gamma_deviance, mean_pinball_loss, mean_poisson_deviance, mean_tweedie_deviance
+from sklearn.metrics import (
+    make_scorer,
+    mean_gamma_deviance,
+    mean_pinball_loss,
+    mean_poisson_deviance,
+    mean_tweedie_deviance,
+)
 
 import gce
 from gce.bases import Forest, Pool
-from gce.losses import Gamma, Huber, Poisson, Quantiles, Tweedie
+from gce.losses import Gamma, Huber, Poisson, PseudoHuber, Quantile, Quantiles, Tweedie
 from helpers import targets
 
 DEVIANCES = {
@@ -80,7 +86,7 @@ def test_the_best_weights_of_a_pool_are_those_of_another_solver(name):
 
 def test_exposure_is_a_base_score():
     """Twice the exposure is as two rows of half the count: the same model from either."""
-    rates = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
+    rates = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE / EXPOSURE.mean())
     model = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS, base_score=np.log(EXPOSURE))
     np.testing.assert_allclose(model.predict(X), rates.predict(X), rtol=1e-9)
     expected = EXPOSURE * model.predict(X)
@@ -91,16 +97,65 @@ def test_exposure_is_a_base_score():
 def test_edits_take_base_scores():
     base = np.log(EXPOSURE)
     model = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS, base_score=base)
-    rates = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
+    rates = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE / EXPOSURE.mean())
     pairs = [
-        (model.reweight(X, COUNTS, base_score=base), rates.reweight(X, COUNTS / EXPOSURE, EXPOSURE)),
+        (model.reweight(X, COUNTS, base_score=base), rates.reweight(X, COUNTS / EXPOSURE, EXPOSURE / EXPOSURE.mean())),
         (
             model.remove(model.atom_names_[3], X, COUNTS, base_score=base),
-            rates.remove(rates.atom_names_[3], X, COUNTS / EXPOSURE, EXPOSURE),
+            rates.remove(rates.atom_names_[3], X, COUNTS / EXPOSURE, EXPOSURE / EXPOSURE.mean()),
         ),
     ]
     for edited, expected in pairs:
         np.testing.assert_allclose(edited.predict(X), expected.predict(X), rtol=1e-4)
+
+
+def test_the_unit_of_exposure_does_not_matter():
+    models = [gce.GCERegressor(loss="poisson", **TINY) for _ in range(2)]
+    days, years = (m.fit(X, COUNTS, base_score=np.log(c * EXPOSURE)) for m, c in zip(models, (365.0, 1.0), strict=True))
+    np.testing.assert_allclose(365 * days.predict(X), years.predict(X), rtol=1e-9)
+
+
+def test_rows_held_out_may_all_be_zero():
+    model = gce.GCERegressor(**{**TINY, "cv": None}, loss="poisson")
+    model.fit(X[:200], COUNTS[:200], X_val=X[200:], y_val=0 * COUNTS[200:])
+    assert np.isfinite(model.history_[-1]["validation"])
+
+
+@pytest.mark.parametrize("loss", ["huber", "pseudo_huber", "absolute_error", Quantiles([0.2, 0.9])], ids=str)
+def test_targets_in_another_unit(loss):
+    """Models of robust losses have the unit of y, up to how wide their quadratic part is."""
+    y = X[:, 0] + np.sin(2 * X[:, 1])
+    settings = {**TINY, "max_atoms": 60}
+    models = [gce.GCERegressor(loss=loss, **settings).fit(X, c * y) for c in (1e-3, 1.0, 1e5)]
+    errors = [np.abs(m.predict(X).T / c - y).mean() for m, c in zip(models, (1e-3, 1.0, 1e5), strict=True)]
+    if "huber" in str(loss):
+        # far beyond its width it is the absolute error, and trees need many rounds; but none overshoots
+        assert max(errors) < np.abs(y - np.median(y)).mean()
+    else:
+        np.testing.assert_allclose(errors, errors[0], rtol=0.05)
+
+
+@pytest.mark.parametrize("loss", ["absolute_error", Quantile(0.9)], ids=str)
+@pytest.mark.parametrize("basis", ["tree", "symmetric"])
+def test_outputs_in_other_units_and_outliers_leave_a_target_alone(loss, basis):
+    y, big = X[:, 0] + np.sin(2 * X[:, 1]), 1e6 * X[:, 2]
+    settings = {**TINY, "basis": basis, "max_atoms": 20}
+    alone = gce.GCERegressor(loss=loss, **settings).fit(X, y).predict(X)
+    beside = gce.GCERegressor(loss=loss, **settings).fit(X, np.column_stack([y, big])).predict(X)[:, 0]
+    far = y.copy()
+    far[0] = 1e6
+    weights = np.where(np.arange(len(y)) == 0, 1e-9, 1.0)
+    outlier = gce.GCERegressor(loss=loss, **settings).fit(X, far, sample_weight=weights).predict(X)
+    for other in (beside, outlier):
+        assert np.abs(other - alone)[1:].mean() < 0.3 * np.abs(y - np.median(y)).mean()
+
+
+def test_scorers_of_quantiles_see_the_targets_as_given():
+    def covered(y, pred):
+        return -abs(np.mean((pred[:, 0] <= y) & (y <= pred[:, 1])) - 0.8)
+
+    model = gce.GCERegressor(loss=Quantiles([0.1, 0.9]), scoring=make_scorer(covered), **TINY).fit(X, X[:, 0])
+    assert all(0 <= entry["validation"] <= 0.8 for entry in model.history_)
 
 
 def test_what_another_model_predicts_is_a_base_score():
@@ -130,8 +185,8 @@ def test_base_scores_of_validation_rows():
         ("gamma", COUNTS, {}, "needs positive targets, but y has 0"),
         ("tweedie", 0 * COUNTS, {}, "all of y are 0"),
         (Tweedie(2.5), COUNTS, {}, "power must be"),
-        (Quantiles([0.5, 0.1]), COUNTS, {}, "levels must be increasing levels in"),
-        (Quantiles([0.5, 1.0]), COUNTS, {}, "levels must be increasing levels in"),
+        (Quantiles([0.5, 0.1]), COUNTS, {}, "levels must be a list or tuple of increasing levels in"),
+        (Quantiles([0.5, 1.0]), COUNTS, {}, "levels must be a list or tuple of increasing levels in"),
         (Quantiles([0.2, 0.5]), np.column_stack([COUNTS, COUNTS]), {}, "takes one target, but y has 2"),
         ("poisson", COUNTS, {"base_score": np.zeros(7)}, r"base_score is of shape \(7,\)"),
         ("poisson", COUNTS, {"base_score": np.full(240, -np.inf)}, "all must be finite"),
@@ -163,8 +218,9 @@ def test_every_family_learns_counts(basis):
 
 @settings(deadline=None, max_examples=50)
 @given(delta=st.floats(0.01, 10), residual=st.floats(-50, 50), step=st.floats(-50, 50))
-def test_the_parabola_is_above_the_loss_of_huber(delta, residual, step):
-    loss, zero = Huber(delta), torch.zeros(1, 1, dtype=torch.float64)
+@pytest.mark.parametrize("kind", [Huber, PseudoHuber])
+def test_the_parabola_is_above_the_loss_of_huber(kind, delta, residual, step):
+    loss, zero = kind(delta), torch.zeros(1, 1, dtype=torch.float64)
     here, there = (torch.full((1, 1), v, dtype=torch.float64) for v in (residual, residual + step))
     value, slope, bend = loss.value(here, zero), loss.gradient(here, zero), loss.majorizer(here, zero)
     above = float(value + slope * step + bend * step**2 / 2)

@@ -87,7 +87,7 @@ def test_importing_gce_loads_few_modules():
 
 def test_importing_an_estimator_loads_no_more_modules_than_it_did():
     # the losses of counts and of several quantiles are two more than there were, that of times one
-    assert len(loaded("from gce import GCERegressor")) <= 163
+    assert len(loaded("from gce import GCERegressor")) <= 164
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -35,6 +35,8 @@ class BoostingState:
         Fraction of the step to the minimum of the quadratic model that is taken.
     members : list of int
         Which members run.
+    model : Risk, optional
+        What trees are grown for, of all members. Default: ``risk.modelled``.
     """
 
     risk: Risk
@@ -45,6 +47,7 @@ class BoostingState:
     zero: Tensor
     learning_rate: float
     members: list[int]
+    model: Risk | None = None
 
 
 class BoostedRounds(Protocol):

@@ -24,7 +24,7 @@ from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.frank_wolfe.step import Direction, HeldOut, Step
 from gce.losses.line_search import LineSearch
-from gce.losses.risk import Risk
+from gce.losses.risk import Risk, ScaledRisk
 
 #: Inner products this close, relative to their spread, are equal. An exact search along ``s - v`` ends where the two
 #: atoms' products *are* equal, so that rounding would choose between them: the earlier atom is taken instead.
@@ -213,8 +213,8 @@ class Boosting(Algorithm):
         context: FitContext | None = None,
         held_out: HeldOut | None = None,
     ) -> Iterator[Step]:
-        model = risk if risk.smooth else risk.smoothed
-        if not basis.fits_quadratics or model is None:
+        model = risk.modelled if basis.fits_quadratics else None
+        if model is None:
             if risk.division is not None:
                 raise ValueError(f"rows that are divided need a smooth loss, got {risk.loss}")
             yield from super().iterate(risk, active, basis, line_search, bound, streams, context)
@@ -225,7 +225,7 @@ class Boosting(Algorithm):
         if booster is None or held_out is None:
             yield from self._round_by_round(risk, model, active, basis, bound, streams, context)
         else:
-            yield from self._in_blocks(risk, active, booster, bound, streams, held_out)
+            yield from self._in_blocks(risk, model, active, booster, bound, streams, held_out)
 
     def _round_by_round(
         self,
@@ -254,7 +254,8 @@ class Boosting(Algorithm):
             assert proposal.step_length is not None
             inner = here.sum_rows(gradient * proposal.outputs[:, : active.train_rows])
             gap = (here.sum_rows(gradient * active.train_pred) - inner.clamp(max=0)).clamp(min=0)
-            gap = gap if model is risk else gap / risk.spread
+            # still a lower estimate, where outputs have different factors
+            gap = gap / model.scale.max() if isinstance(model, ScaledRisk) else gap
             max_step = active.weights[:, 0].clone()
             size = torch.minimum(self.learning_rate * proposal.step_length[:, None], max_step)
             # two operations: fused, they would round otherwise than those of other devices
@@ -264,7 +265,14 @@ class Boosting(Algorithm):
             yield replace(step, members=members.tolist(), calls=calls)
 
     def _in_blocks(
-        self, risk: Risk, active: ActiveSet, booster: Booster, bound: Tensor, streams: Streams, held_out: HeldOut
+        self,
+        risk: Risk,
+        model: Risk,
+        active: ActiveSet,
+        booster: Booster,
+        bound: Tensor,
+        streams: Streams,
+        held_out: HeldOut,
     ) -> Iterator[Step]:
         """Several rounds in one call; members that are retired within them end them."""
         began, monitors = time.perf_counter(), bool(held_out.weight.any())
@@ -281,6 +289,7 @@ class Boosting(Algorithm):
                 active.weights[:, 0, 0],
                 self.learning_rate,
                 members.tolist(),
+                model,
             )
             drawn = [streams.at(active.t + 1 + i, members, active.calls + i) for i in range(at_once)]
             block = booster.run(state, np.stack([rng.member_keys() for rng in drawn]))

@@ -18,12 +18,13 @@ tensor([1., 4.])
 tensor([2., 4.])
 """
 
-from gce.losses.base import Loss, ResidualLoss
+from gce.losses.base import Loss
 from gce.losses.classification import CrossEntropy, Logistic, LogMixture, MultiLabel, Ordinal
 from gce.losses.deviances import Gamma, Poisson, Tweedie
 from gce.losses.hazards import Hazards
 from gce.losses.quantiles import Quantiles, SoftQuantiles
 from gce.losses.regression import Huber, Power, PseudoHuber, Quantile, Squared, weighted_quantile
+from gce.losses.residual import ResidualLoss
 from gce.losses.smoothed import SoftPower, SoftQuantile
 
 #: Losses of numbers by name.

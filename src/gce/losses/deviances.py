@@ -44,8 +44,6 @@ class LogLinkLoss(Loss):
         if wrong.any():
             need = "positive" if self.variance_power >= 2 else "non-negative"
             raise ValueError(f"the loss {name} needs {need} targets, but y has {float(y[wrong][0]):g}")
-        if not (y > 0).any(0).all():
-            raise ValueError(f"the loss {name} needs a positive target, but all of y are 0: the mean has no logarithm")
 
     def default_bound(self, y: Tensor, offset: Tensor) -> Tensor:
         reach = torch.where(y > 0, (y.log() - offset).abs(), 0.0).amax(0)
@@ -53,7 +51,11 @@ class LogLinkLoss(Loss):
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
         # the mean minimises every such deviance of a constant
-        return ((weight[:, None] * y).sum(0) / weight.sum()).log()
+        mean = (weight[:, None] * y).sum(0) / weight.sum()
+        if not (mean > 0).all():
+            name = type(self).__name__
+            raise ValueError(f"the loss {name} needs a positive target, but all of y are 0: the mean has no logarithm")
+        return mean.log()
 
     def move_base(self, y: Tensor, weight: Tensor, base: Tensor) -> tuple[Tensor, Tensor]:
         if self.variance_power < 2 and not bool((base == base[:, :1]).all()):

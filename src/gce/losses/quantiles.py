@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from gce._utils.params import Rule, Rules, check_parameters, is_number
-from gce.losses.base import Loss, ResidualLoss
+from gce.losses.base import Loss
 from gce.losses.regression import weighted_quantile
+from gce.losses.residual import ResidualLoss
 from gce.losses.smoothed import SoftPower
 
 
@@ -60,7 +61,7 @@ class Quantiles(_PinballByOutput):
     lower_bound: ClassVar[float] = 0.0
 
     parameter_rules: ClassVar[Rules] = {
-        "levels": Rule(_are_levels, "increasing levels in (0, 1), such as (0.1, 0.5, 0.9)")
+        "levels": Rule(_are_levels, "a list or tuple of increasing levels in (0, 1), such as (0.1, 0.5, 0.9)")
     }
 
     def __init__(self, levels: Sequence[float] = (0.1, 0.5, 0.9)) -> None:
@@ -86,8 +87,11 @@ class Quantiles(_PinballByOutput):
     def second_derivative(self, residual: Tensor) -> Tensor:
         return torch.zeros_like(residual)
 
-    def smoothed(self, width: float) -> Loss | None:
+    def smoothed(self, width: float | Tensor) -> Loss | None:
         return SoftQuantiles(self.levels, width)
+
+    def step_scale(self, spread: Tensor) -> Tensor:
+        return spread
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
         each = self._tensor(y).tolist()
@@ -111,7 +115,7 @@ class SoftQuantiles(_PinballByOutput):
     ----------
     levels : sequence of float
         Levels of the quantiles.
-    width : float
+    width : float or Tensor of shape (k,)
         Width of the smoothed kinks.
 
     Examples
@@ -122,7 +126,7 @@ class SoftQuantiles(_PinballByOutput):
     tensor([1.])
     """
 
-    def __init__(self, levels: Sequence[float], width: float) -> None:
+    def __init__(self, levels: Sequence[float], width: float | Tensor) -> None:
         self.levels = levels
         self.width = width
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from gce._utils.params import Rules, check_parameters, within
-from gce.losses.base import Loss, ResidualLoss
+from gce.losses.base import Loss
+from gce.losses.residual import ResidualLoss
 from gce.losses.smoothed import SoftPower, SoftQuantile
 
 
@@ -87,8 +88,11 @@ class Power(ResidualLoss):
         q = self._exponent()
         return q * (q - 1) * residual.abs() ** (q - 2)
 
-    def smoothed(self, width: float) -> Loss | None:
+    def smoothed(self, width: float | Tensor) -> Loss | None:
         return SoftPower(self._exponent(), width) if self._exponent() < 2 else None
+
+    def step_scale(self, spread: Tensor) -> Tensor:
+        return spread ** max(2 - self._exponent(), 0.0)
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
         return weighted_quantile(y, weight, 0.5) if self._exponent() == 1 else super().start(y, weight)
@@ -142,6 +146,13 @@ class PseudoHuber(ResidualLoss):
 
     def second_derivative(self, residual: Tensor) -> Tensor:
         return (1 + (residual / self._width()).square()) ** -1.5
+
+    def majorizer(self, pred: Tensor, y: Tensor) -> Tensor:
+        # phi'(r) / r: as phi(sqrt(t)) is concave, the parabola with this curvature is nowhere below the loss
+        return (1 + ((pred - y) / self._width()).square()) ** -0.5 / y.shape[-1]
+
+    def step_scale(self, spread: Tensor) -> Tensor:
+        return (spread / self._width()).clamp(min=1)
 
     def lipschitz(self, bound: float) -> float:
         return 2 * bound / math.sqrt(1 + (2 * bound / self._width()) ** 2)
@@ -197,6 +208,9 @@ class Huber(ResidualLoss):
         delta = self._width()
         return delta / (pred - y).abs().clamp(min=delta) / y.shape[-1]
 
+    def step_scale(self, spread: Tensor) -> Tensor:
+        return (spread / self._width()).clamp(min=1)
+
     def lipschitz(self, bound: float) -> float:
         return min(2 * bound, self._width())
 
@@ -243,8 +257,11 @@ class Quantile(ResidualLoss):
     def second_derivative(self, residual: Tensor) -> Tensor:
         return torch.zeros_like(residual)
 
-    def smoothed(self, width: float) -> Loss | None:
+    def smoothed(self, width: float | Tensor) -> Loss | None:
         return SoftQuantile(self._level(), width)
+
+    def step_scale(self, spread: Tensor) -> Tensor:
+        return spread
 
     def start(self, y: Tensor, weight: Tensor) -> Tensor:
         return weighted_quantile(y, weight, self._level())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
-from gce.losses.base import ResidualLoss
+from gce.losses.residual import ResidualLoss
 
 
 class SoftPower(ResidualLoss):
@@ -18,7 +19,7 @@ class SoftPower(ResidualLoss):
     ----------
     q : float
         Exponent, in [1, 2).
-    width : float
+    width : float or Tensor of shape (k,)
         Width of the smoothed kink.
 
     Examples
@@ -31,7 +32,7 @@ class SoftPower(ResidualLoss):
 
     has_hessian: ClassVar[bool] = True
 
-    def __init__(self, q: float, width: float) -> None:
+    def __init__(self, q: float, width: float | Tensor) -> None:
         self.q = q
         self.width = width
 
@@ -50,8 +51,8 @@ class SoftPower(ResidualLoss):
         return self.q * ((pred - y).square() + self.width**2) ** (self.q / 2 - 1) / y.shape[-1]
 
     def smoothness(self, bound: float) -> float:
-        # the second derivative is largest at 0
-        return self.q * self.width ** (self.q - 2)
+        # the second derivative is largest at 0, and of the narrowest kink
+        return self.q * float(torch.as_tensor(self.width).min()) ** (self.q - 2)
 
     def minorant(self, pred: Tensor, y: Tensor) -> Tensor:
         # for q = 1 the derivative is in [-1, 1], and |r| >= derivative * r for every r: a line through the kink itself
@@ -66,7 +67,7 @@ class SoftQuantile(ResidualLoss):
     ----------
     quantile : float
         Level of the quantile, in (0, 1).
-    width : float
+    width : float or Tensor of shape (k,)
         Width of the smoothed kink.
 
     Examples
@@ -79,7 +80,7 @@ class SoftQuantile(ResidualLoss):
 
     has_hessian: ClassVar[bool] = True
 
-    def __init__(self, quantile: float, width: float) -> None:
+    def __init__(self, quantile: float, width: float | Tensor) -> None:
         self.quantile = quantile
         self.width = width
 

@@ -150,7 +150,7 @@ class NumberTarget:
         return replace(self, one_dimensional=y.ndim == 1 and self.repeats == 1), self._repeated(target), None
 
     def decode(self, target: Array) -> NDArray[Any]:
-        return target[:, 0] if target.shape[1] == 1 else target
+        return target[:, 0] if target.shape[1] == self.repeats else target[:, :: self.repeats]
 
     def summed(self, target: Array) -> tuple[Array, None]:
         return target[:, :: self.repeats], None
@@ -389,10 +389,10 @@ def with_base(loss: Loss, y: Array, weight: Array, base: Array | None) -> tuple[
         return y, weight
     moved, scaled = loss.move_base(*map(torch.from_numpy, (y, weight, base)))
     if not bool(moved.isfinite().all() and scaled.isfinite().all()):
-        raise ValueError(
-            f"base_score of {base.min():.3g} to {base.max():.3g} is beyond what float64 holds beside the targets"
-        )
-    return moved.numpy(), scaled.numpy()
+        ends = f"{base.min():.3g} to {base.max():.3g}"
+        raise ValueError(f"base_score of {ends} is beyond what float64 holds beside the targets")
+    # weights count rows: another unit of exposure must not make them more
+    return moved.numpy(), (scaled * (weight.sum() / scaled.sum())).numpy()
 
 
 def class_codes(target: Array) -> NDArray[np.intp]:

@@ -29,7 +29,7 @@ from gce.bases.trees.tree_arrays import TreeArrays
 from gce.bases.trees.tree_data import TreeSettings
 from gce.losses import CrossEntropy, Gamma, Huber, Logistic, Loss, Poisson, Power, Quantile, Quantiles, Squared, Tweedie
 from gce.losses.deviances import LogLinkLoss
-from gce.losses.risk import KINK_WIDTH, Risk
+from gce.losses.risk import Risk, ScaledRisk
 
 Array = NDArray[np.float64]
 
@@ -76,18 +76,22 @@ def knows_loss(loss: Loss) -> bool:
     return type(loss) in _LOSSES and not (isinstance(loss, Power) and loss.q != 1)
 
 
-def _about(risk: Risk) -> Array:
-    """What gradients of a risk are multiplied by, followed by the parameters of its loss."""
+def _about(risk: Risk, model: Risk | None) -> Array:
+    """What the gap is divided by, followed by the parameters of the loss, as native/boost.cpp reads them."""
     loss = risk.loss
     if isinstance(loss, LogLinkLoss):
         return np.array([1.0, loss.variance_power])
-    if isinstance(loss, Huber):
-        return np.array([1.0, float(loss.delta)])
-    if risk.smooth:
+    if not isinstance(loss, Huber | Power | Quantile | Quantiles):
         return np.ones(1)
+    k = risk.y.shape[1]
+    scale = model.scale.numpy() if isinstance(model, ScaledRisk) else np.ones(k)
+    if isinstance(loss, Huber):
+        return np.concatenate([[scale.max(), float(loss.delta)], scale])
+    assert isinstance(model, ScaledRisk)
     # the absolute value is twice the pinball loss of the median
-    levels = loss.levels if isinstance(loss, Quantiles) else [getattr(loss, "quantile", 0.5)] * risk.y.shape[1]
-    return np.array([risk.spread, KINK_WIDTH * risk.spread, 2.0 if isinstance(loss, Power) else 1.0, *levels])
+    factor = 2.0 if isinstance(loss, Power) else 1.0
+    levels = loss.levels if isinstance(loss, Quantiles) else [getattr(loss, "quantile", 0.5)] * k
+    return np.concatenate([[scale.max(), factor], levels, scale, model.loss.width.numpy()])
 
 
 class BlockMemory:
@@ -190,7 +194,7 @@ class _Block:
             "held_out": state.held_out,
             "offset": state.risk.offset,
             "bound": state.bound,
-            "about": torch.from_numpy(_about(state.risk)),
+            "about": torch.from_numpy(_about(state.risk, state.risk.modelled if state.model is None else state.model)),
         }
         self._arrays: dict[str, NDArray[Any]] = {name: _float64(given) for name, given in inputs.items()}
         self._arrays |= {

@@ -81,6 +81,8 @@ class Predictions:
     @property
     def plain(self) -> bool:
         """Whether numbers or one class per row are predicted, as most tasks do."""
+        if self.levels is not None:
+            return True
         return self.y.shape == self.predicted.shape and not (self.classifies and self.y.ndim == 2)
 
     @property
