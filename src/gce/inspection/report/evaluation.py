@@ -81,8 +81,6 @@ class Predictions:
     @property
     def plain(self) -> bool:
         """Whether numbers or one class per row are predicted, as most tasks do."""
-        if self.levels is not None:
-            return True
         return self.y.shape == self.predicted.shape and not (self.classifies and self.y.ndim == 2)
 
     @property
@@ -198,7 +196,8 @@ def evaluate(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Eva
     classifies = is_classifier(model)
     predicted = model.predict_from_raw(scores)
     # as the model's own predictions come, whatever the type or shape that y was given in
-    y = result.target.decode(target)
+    # targets of several quantiles stay repeated, one for each prediction
+    y = target if result.target.repeats > 1 else result.target.decode(target)
     y = y.reshape(predicted.shape) if y.size == predicted.size else y
     probability = model.probabilities(scores) if classifies else None
     given = Predictions(model, X, y, target, weight, predicted, probability)
