@@ -51,6 +51,16 @@ def test_classifiers_of_frames_have_the_same_dependence(classes, response):
     assert_same(ours(model, FRAME, "c", **given), theirs(model, FRAME, ["c"], categorical_features=["c"], **given))
 
 
+def test_each_of_two_labels_has_a_dependence():
+    labels = np.stack([X[:, 0] > 0, X[:, 1] > 0], 1).astype(int)
+    model = gce.GCEClassifier(basis="tree", max_iter=5, random_state=0).fit(X, labels)
+    found = ours(model, X, 0, custom_values={0: [-1.0, 1.0]})
+    by_hand = [model.predict_proba(np.column_stack([np.full(60, value), X[:, 1:]])).mean(0) for value in (-1.0, 1.0)]
+    assert found.average.shape == (2, 2)
+    assert np.abs(found.average.T - by_hand).max() < ROUNDING
+    assert found.average[0, 0] < found.average[0, 1]
+
+
 def test_dates_are_replaced_with_their_parts():
     model = gce.GCERegressor(basis="tree", max_iter=5, random_state=0).fit(FRAME, FRAME["t"].dt.month.astype(float))
     moments = pd.to_datetime(["2020-02-05", "2020-11-05"])

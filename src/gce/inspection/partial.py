@@ -169,8 +169,11 @@ def _responses(model: Any, coded: Array, response: str) -> Array:
         return np.asarray(model.predict_from_raw(raw))
     if response not in ("auto", "predict_proba", "decision_function"):
         raise ValueError(f"response_method must be 'predict_proba' or 'decision_function', got {response!r}")
-    answers = raw.cpu().numpy() if response == "decision_function" else model.probabilities(raw)
-    return np.asarray(answers[:, 1:] if answers.shape[1] == 2 and response != "decision_function" else answers)
+    if response == "decision_function":
+        return raw.cpu().numpy()
+    answers = np.asarray(model.probabilities(raw))
+    # two classes have one score between them; two labels have one each, and both are shown
+    return answers[:, 1:] if raw.shape[1] == 1 and answers.shape[1] == 2 else answers
 
 
 def _shown(frame: Frame, place: int, grid: NDArray[Any]) -> NDArray[Any]:
