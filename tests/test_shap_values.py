@@ -43,6 +43,13 @@ class Truth:
         return rows[:, 0] + rows[:, 1] * rows[:, 2]
 
 
+class FirstColumn:
+    """An external model that is right in part."""
+
+    def predict(self, rows):
+        return rows[:, 0]
+
+
 def assert_adds_up(model, rows, found, tolerance=EXACT):
     raw = model.raw_predict(rows).numpy()
     total = found.base_values + found.values.sum(1)
@@ -253,6 +260,14 @@ def test_edited_models_have_values_and_importances():
     assert small.feature_importances_.sum() == pytest.approx(1)
     with pytest.raises(ValueError, match="'truth' is an external model"):
         model.add("truth", Truth(), X, Y).shap_values(X)
+
+
+def test_models_with_external_models_have_no_importances():
+    mixed = regressor(max_iter=10).fit(X, Y).add("column", FirstColumn(), X, Y)
+    assert 0 < mixed.result_.external[0].weight < 1
+    with pytest.raises(AttributeError, match="external models"):
+        mixed.feature_importances_  # noqa: B018
+    assert mixed.remove("column", X, Y).feature_importances_.sum() == pytest.approx(1)
 
 
 def test_models_of_older_files_ask_for_a_background():
