@@ -305,3 +305,15 @@ def test_an_explanation_is_cut_and_converted():
     assert isinstance(theirs, shap.Explanation)
     assert np.array_equal(theirs.values, found.values)
     assert list(theirs.feature_names) == list(found.feature_names)
+
+
+def test_outputs_have_the_names_of_classes_or_are_above_one():
+    y = np.array(["low", "mid", "top"])[np.digitize(Y, [-1, 1])]
+    unordered, ordered = (
+        gce.GCEClassifier(basis="tree", loss=loss, max_iter=3, random_state=0).fit(X, y)
+        for loss in ("log_loss", "ordinal")
+    )
+    assert unordered.shap_values(X[:3]).output_names == ["low", "mid", "top"]
+    assert ordered.shap_values(X[:3]).output_names == ["above low", "above mid"]
+    labels = gce.GCEClassifier(basis="tree", max_iter=3, random_state=0).fit(X, (X[:, :2] > 0).astype(int))
+    assert labels.shap_values(X[:3]).output_names == ["0", "1"]
