@@ -51,6 +51,16 @@ def test_classifiers_of_frames_have_the_same_dependence(classes, response):
     assert_same(ours(model, FRAME, "c", **given), theirs(model, FRAME, ["c"], categorical_features=["c"], **given))
 
 
+def test_each_of_two_labels_has_a_dependence():
+    labels = np.stack([X[:, 0] > 0, X[:, 1] > 0], 1).astype(int)
+    model = gce.GCEClassifier(basis="tree", max_iter=5, random_state=0).fit(X, labels)
+    found = ours(model, X, 0, custom_values={0: [-1.0, 1.0]})
+    by_hand = [model.predict_proba(np.column_stack([np.full(60, value), X[:, 1:]])).mean(0) for value in (-1.0, 1.0)]
+    assert found.average.shape == (2, 2)
+    assert np.abs(found.average.T - by_hand).max() < ROUNDING
+    assert found.average[0, 0] < found.average[0, 1]
+
+
 def test_dates_are_replaced_with_their_parts():
     model = gce.GCERegressor(basis="tree", max_iter=5, random_state=0).fit(FRAME, FRAME["t"].dt.month.astype(float))
     moments = pd.to_datetime(["2020-02-05", "2020-11-05"])
@@ -58,6 +68,25 @@ def test_dates_are_replaced_with_their_parts():
     by_hand = [model.predict(FRAME.assign(t=moment)).mean() for moment in moments]
     assert np.abs(found.average[0] - by_hand).max() < ROUNDING
     assert found.grid_values[0].dtype == "datetime64[s]"
+
+
+def test_dates_with_a_time_zone_are_given_with_one():
+    zoned = FRAME.assign(t=pd.date_range("2020", periods=60, freq="5h", tz="Asia/Tokyo"))
+    model = gce.GCERegressor(basis="tree", max_iter=5, random_state=0).fit(zoned, zoned["t"].dt.hour.astype(float))
+    naive = pd.to_datetime(["2020-01-05 03:00", "2020-01-05 20:00"])
+    moments = naive.tz_localize("Asia/Tokyo")
+    by_hand = [model.predict(zoned.assign(t=moment)).mean() for moment in moments]
+    assert by_hand[0] + 1 < by_hand[1]
+    for same in (moments, moments.tz_convert("UTC"), list(moments.to_pydatetime())):
+        found = ours(model, zoned, "t", custom_values={"t": same})
+        assert np.abs(found.average[0] - by_hand).max() < ROUNDING
+        assert list(found.grid_values[0]) == list(moments.tz_convert("UTC").tz_localize(None).to_numpy())
+    for wrong in (naive, naive.to_numpy(), ["2020-01-05"]):
+        with pytest.raises(ValueError, match=r"column 't' has Asia/Tokyo, .*tz_localize\('Asia/Tokyo'\)"):
+            ours(model, zoned, "t", custom_values={"t": wrong})
+    plain = gce.GCERegressor(basis="tree", max_iter=2, random_state=0).fit(FRAME, Y)
+    with pytest.raises(ValueError, match="column 't' has no time zone"):
+        ours(plain, FRAME, "t", custom_values={"t": moments})
 
 
 def test_the_display_of_scikit_learn_draws_our_models():

@@ -43,6 +43,13 @@ class Truth:
         return rows[:, 0] + rows[:, 1] * rows[:, 2]
 
 
+class FirstColumn:
+    """An external model that is right in part."""
+
+    def predict(self, rows):
+        return rows[:, 0]
+
+
 def assert_adds_up(model, rows, found, tolerance=EXACT):
     raw = model.raw_predict(rows).numpy()
     total = found.base_values + found.values.sum(1)
@@ -255,6 +262,14 @@ def test_edited_models_have_values_and_importances():
         model.add("truth", Truth(), X, Y).shap_values(X)
 
 
+def test_models_with_external_models_have_no_importances():
+    mixed = regressor(max_iter=10).fit(X, Y).add("column", FirstColumn(), X, Y)
+    assert 0 < mixed.result_.external[0].weight < 1
+    with pytest.raises(AttributeError, match="external models"):
+        mixed.feature_importances_  # noqa: B018
+    assert mixed.remove("column", X, Y).feature_importances_.sum() == pytest.approx(1)
+
+
 def test_models_of_older_files_ask_for_a_background():
     model, rows = gce.load(Path(__file__).parent / "files" / "v6_gce_sparse.safetensors"), np.eye(2)
     with pytest.raises(ValueError, match="give a background of some rows, or fit again"):
@@ -290,3 +305,15 @@ def test_an_explanation_is_cut_and_converted():
     assert isinstance(theirs, shap.Explanation)
     assert np.array_equal(theirs.values, found.values)
     assert list(theirs.feature_names) == list(found.feature_names)
+
+
+def test_outputs_have_the_names_of_classes_or_are_above_one():
+    y = np.array(["low", "mid", "top"])[np.digitize(Y, [-1, 1])]
+    unordered, ordered = (
+        gce.GCEClassifier(basis="tree", loss=loss, max_iter=3, random_state=0).fit(X, y)
+        for loss in ("log_loss", "ordinal")
+    )
+    assert unordered.shap_values(X[:3]).output_names == ["low", "mid", "top"]
+    assert ordered.shap_values(X[:3]).output_names == ["above low", "above mid"]
+    labels = gce.GCEClassifier(basis="tree", max_iter=3, random_state=0).fit(X, (X[:, :2] > 0).astype(int))
+    assert labels.shap_values(X[:3]).output_names == ["0", "1"]

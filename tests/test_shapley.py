@@ -136,6 +136,35 @@ def test_many_columns_on_one_path():
     assert np.abs(pred[:2].mean(0) + against.sum(1) - pred).max() < ROUNDING
 
 
+def chain(levels):
+    """A tree of so many levels, each with one leaf."""
+    left = np.zeros(2 * levels + 1, np.int32)
+    left[0 : 2 * levels : 2] = np.arange(1, 2 * levels, 2)
+    value = np.random.default_rng(0).normal(size=(len(left), 1))
+    nodes = np.zeros(len(left), np.int32), -np.arange(len(left), dtype=np.float64), left, value
+    return nodes, np.where(left > 0, 0, 1)
+
+
+def test_the_deepest_trees_have_values_and_deeper_ones_are_refused():
+    for levels in (1024, 1025, 50_000):
+        nodes, cover = chain(levels)
+        trees = TreeArrays.cat([TreeArrays.of([chain(3)[0]]), TreeArrays.of([nodes])])
+        trees = replace(trees, cover=torch.from_numpy(np.concatenate([chain(3)[1], cover])).float())
+        if levels > 1024:
+            with pytest.raises(ValueError, match="at most 1,024 levels of splits"):
+                TreeGame(trees, np.arange(1), 1)
+            continue
+        game, X = TreeGame(trees, np.arange(1), 1), np.array([[0.5], [-5.0], [-3.0], [-1100.0]])
+        weights, into = np.ones((2, 1)), np.zeros(2, np.int64)
+        pred = trees.summed(torch.from_numpy(X), torch.ones(2, 1).double(), torch.zeros(2).long(), 1)[0].numpy()
+        values = game.values(X, weights, into, 1)[0]
+        assert len(np.unique(pred)) > 1
+        assert np.abs(game.means().sum(0) + values.sum(1) - pred).max() < ROUNDING
+        assert not game.pairs(X, weights, into, 1).any()
+        against = game.against(X, X[:1], np.ones(1), weights, into, 1)[0]
+        assert np.abs(pred[0] + against.sum(1) - pred).max() < ROUNDING
+
+
 def as_ours(tree):
     """A tree of scikit-learn, with children next to each other."""
     order, places, i = [0], [], 0

@@ -142,8 +142,8 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
         if importances is None:
             raise AttributeError(
                 "feature_importances_ are known of trees and networks of this version of gce: this model comes from an "
-                "earlier version, or has atoms of other kinds; fit again, or use sklearn.inspection."
-                "permutation_importance"
+                "earlier version, or has atoms of other kinds or external models; fit again, or use "
+                "sklearn.inspection.permutation_importance"
             )
         return importances.copy()
 

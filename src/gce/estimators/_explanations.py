@@ -63,15 +63,22 @@ def _explanation(model: ConvexModel, frame: Frame, found: Attributions) -> ShapE
     """Values ``(n, ..., k)`` without the last dimension, where there is one output."""
     result, one = model.result_, len(found.base) == 1
     base = np.repeat(found.base[None], len(frame), 0)
-    labels = range(len(found.base)) if result.target.classes is None else result.target.classes
     return ShapExplanation(
         values=found.values[..., 0] if one else found.values,
         base_values=base[:, 0] if one else base,
         data=_data(frame),
         feature_names=[column.name for column in result.table.columns],
-        output_names=None if one else [str(label) for label in labels],
+        output_names=None if one else _output_names(result.target.classes, len(found.base)),
         standard_errors=found.errors if found.errors is None or not one else found.errors[..., 0],
     )
+
+
+def _output_names(classes: NDArray[Any] | None, count: int) -> list[str]:
+    """Classes, or indices of outputs; of classes in an order each score is of being above one."""
+    if classes is None:
+        return [str(j) for j in range(count)]
+    above = "above " if count < len(classes) else ""
+    return [f"{above}{label}" for label in classes[:count]]
 
 
 def _data(frame: Frame) -> NDArray[Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import Bunch
 
 from gce.preprocessing import Frame
+from gce.preprocessing.dates import from_objects
 from gce.preprocessing.schema import column_index
 from gce.preprocessing.sparse import SparseRows
 
@@ -55,15 +56,16 @@ def partial_dependence(
     grid_resolution : int, default=100
         Number of values of such a column; of all others each value is looked at.
     custom_values : dict of array-like, optional
-        The grid of a column, by the index or name that ``features`` has.
+        The grid of a column, by the index or name that ``features`` has. Dates have a time zone where those of the
+        column have one.
     kind : {"average", "individual", "both"}, default="average"
         Whether means, predictions of each row, or both are returned.
 
     Returns
     -------
     Bunch
-        ``grid_values``, a list of arrays; ``average`` of shape ``(outputs, values)`` or ``(outputs, values, values)``;
-        ``individual`` with the rows as second dimension.
+        ``grid_values``, a list of arrays, with dates in UTC where the column has a time zone; ``average`` of shape
+        ``(outputs, values)`` or ``(outputs, values, values)``; ``individual`` with the rows as second dimension.
 
     Examples
     --------
@@ -110,8 +112,23 @@ def _custom(frame: Frame, place: int, given: ArrayLike) -> NDArray[Any]:
     """Values that a user gives, as a frame has them."""
     kind = frame.kinds[place]
     if kind == "date":
-        return np.asarray(given, dtype="datetime64[s]").astype(np.float64)
+        return _dates(frame.names[place], frame.zones.get(place), given)
     return np.asarray(given, dtype=object if kind == "category" else np.float64)
+
+
+def _dates(name: str, zone: str | None, given: ArrayLike) -> Array:
+    """Dates that a user gives, in seconds since 1970: in UTC where the column has a time zone."""
+    values = list(cast(Iterable[Any], given))
+    known = [value for value in values if value is not None and value == value]
+    if any((getattr(value, "tzinfo", None) is None) != (zone is None) for value in known):
+        how = "tz_localize(None)" if zone is None else f"tz_localize({zone!r})"
+        raise ValueError(
+            f"column {name!r} has {zone or 'no time zone'}, and its custom_values have "
+            f"{'a time zone' if zone is None else 'dates without one'}: use pandas.to_datetime(values).{how}"
+        )
+    if zone is None:
+        return np.asarray(given, dtype="datetime64[s]").astype(np.float64)
+    return from_objects(name, values).seconds
 
 
 def _axis(frame: Frame, place: int, percentiles: tuple[float, float], resolution: int) -> NDArray[Any]:
@@ -169,8 +186,11 @@ def _responses(model: Any, coded: Array, response: str) -> Array:
         return np.asarray(model.predict_from_raw(raw))
     if response not in ("auto", "predict_proba", "decision_function"):
         raise ValueError(f"response_method must be 'predict_proba' or 'decision_function', got {response!r}")
-    answers = raw.cpu().numpy() if response == "decision_function" else model.probabilities(raw)
-    return np.asarray(answers[:, 1:] if answers.shape[1] == 2 and response != "decision_function" else answers)
+    if response == "decision_function":
+        return raw.cpu().numpy()
+    answers = np.asarray(model.probabilities(raw))
+    # two classes have one score between them; two labels have one each, and both are shown
+    return answers[:, 1:] if raw.shape[1] == 1 and answers.shape[1] == 2 else answers
 
 
 def _shown(frame: Frame, place: int, grid: NDArray[Any]) -> NDArray[Any]:

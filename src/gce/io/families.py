@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
@@ -13,10 +13,12 @@ from gce._utils.codecs import Parts, narrowed
 from gce.bases import registry
 from gce.bases.base import Atoms
 from gce.bases.trees.atoms import TreeAtomsBase
+from gce.bases.trees.forest import ForestAtoms, link_of
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.io.histories import restore_histories, store_histories
 from gce.io.paths import MOST_READ, MOST_WRITTEN, SizeBudget
 from gce.io.rounds import COLUMNS, ROUNDING, Sequel, in_file, restore_rounds, store_rounds
+from gce.losses import Loss
 from gce.preprocessing.mixed import Widths
 from gce.training.covers import covers_of, with_covers
 from gce.training.family_fit import FamilyFit
@@ -244,6 +246,13 @@ def restore_covers(parts: Parts, ensemble: ConvexEnsemble) -> ConvexEnsemble:
     if any((own < 0).any() for own in given.values()):
         raise ValueError("the weight of the training rows in a leaf must not be negative")
     return with_covers(ensemble, {name: own.to(ensemble.offset.device) for name, own in given.items()})
+
+
+def check_links(atoms: Iterable[object], loss: Loss) -> None:
+    """Refuse forests whose link from means to scores is not that of the loss."""
+    for part in atoms:
+        if isinstance(part, ForestAtoms) and part.link != link_of(loss):
+            raise ValueError(f"forests have the link {part.link!r}, and the loss has {link_of(loss)!r}")
 
 
 def restore_ensemble(

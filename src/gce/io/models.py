@@ -207,6 +207,7 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
     if kind.unit == "round" and not edited and not stored.families:
         stored = _families(parts, widths, bound)
         own = cast(tuple[FamilyRecord, ...], stored.families)
+        families.check_links((atoms for family in own for atoms in family.atoms), fitted["loss_"])
         for atoms in [atoms for family in own for atoms in family.atoms]:
             atoms.to(device)
         ensemble = _mixed(own, stored, offset.to(device))
@@ -216,6 +217,7 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
     else:
         joint = fitted.get("_joint", False)
         ensemble = families.restore_ensemble(parts.within("ensemble"), widths, offset, bound, joint).to(device)
+        families.check_links(ensemble.parts, fitted["loss_"])
     records: tuple[Any, ...] = stored.families
     if any(family.members != ensemble.members for family in records):
         raise ValueError("the ensemble has other members than its families")

@@ -107,7 +107,7 @@ class Forest(ConstrainedBasis):
         risk, device = objective.risk, objective.bound.device
         if not risk.loss.has_means:
             raise ValueError(f"a Forest predicts means, which the loss {risk.loss!r} does not: use another basis")
-        link = _link(risk.loss)
+        link = link_of(risk.loss)
         centre = _centre(risk.y, risk.offset) if link == "identity" else torch.zeros_like(risk.offset)
         seeds = [torch.randint(2**62, (self.n_estimators,), generator=own).tolist() for own in rng.members]
         grower, precision = self._grower(risk, X, centre, context)
@@ -138,13 +138,13 @@ class Forest(ConstrainedBasis):
     ) -> tuple[RandomTrees | DividedTrees | DeviceForest | SampledTrees, torch.dtype]:
         """What grows trees from all rows of each member, or from samples of their own, and the precision of leaves."""
         if context.samples is not None:
-            return self._grower_of_samples(context.samples, centre.numpy(), _link(risk.loss))
+            return self._grower_of_samples(context.samples, centre.numpy(), link_of(risk.loss))
         target, weight = risk.loss.means(risk.y, risk.weight)
         y, members, binned = (target - centre).cpu().numpy(), [], self.binned(X, context)
         for own, unit in zip(weight.cpu().numpy(), risk.unit.tolist(), strict=True):
             rows = np.flatnonzero(own).astype(np.uint32)
             members.append((rows, WeightedTargets.of(own[rows] / unit, y[rows])))
-        tries = self._tries(len(binned.bins.widths), _link(risk.loss))
+        tries = self._tries(len(binned.bins.widths), link_of(risk.loss))
         trees = RandomTrees(binned, tuple(members), tries, float(self.min_samples_leaf), self.constraints(binned))
         return _where(trees, centre.device, context.world), _precision(np.abs(y).max(0))
 
@@ -212,8 +212,8 @@ def _where(trees: RandomTrees, device: torch.device, world: World) -> RandomTree
     return DeviceForest(trees, device) if can_grow(trees, device) else trees
 
 
-def _link(loss: Loss) -> Link:
-    """The link from means of targets to scores, by the names that files have."""
+def link_of(loss: Loss) -> Link:
+    """The link from means of targets to scores of a loss, by the names that files have."""
     names: dict[str, Link] = {"logit": "logit", "softmax": "log", "log": "log_mean"}
     return names.get(loss.link, "identity")
 

@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 
 #: Rows that a thread takes at a time: whole vectors of rows, and enough of them for what is computed once for a tree.
 _ROWS = 256
+#: Levels of a tree at most: the kernels call themselves for each of them, with frames of 2 KiB on a stack of 8 MiB.
+_MOST_LEVELS = 1024
 _POINTER = ctypes.c_void_p
 
 
@@ -37,9 +39,15 @@ class TreeGame:
         The user's column that each column is made of.
     count : int
         Number of the user's columns, ``d``.
+
+    Raises
+    ------
+    ValueError
+        A tree has more than 1,024 levels of splits.
     """
 
     def __init__(self, trees: TreeArrays, players: NDArray[np.intp], count: int) -> None:
+        _check_levels(trees)
         self._trees, self._count = trees, count
         # a tree of one leaf looks at the first column, to no effect
         self._players = np.append(players, 0).astype(np.int32)
@@ -139,6 +147,24 @@ class TreeGame:
             ends = [min(n, _ROWS * (-(-n // _ROWS) * i // parts)) for i in range(parts + 1)]
         with parallel.workers(threads) as run:
             run([partial(part, *ends) for ends in pairwise(ends)])
+
+
+def _check_levels(trees: TreeArrays) -> None:
+    """Raise a ValueError where a tree is too deep for the kernels."""
+    left, first, size = (own.numpy() for own in (trees.left, trees.first, trees.size))
+    # a split adds two nodes: a tree of so many levels has more than twice as many nodes
+    large = size > 2 * _MOST_LEVELS
+    roots, nodes = first[large], np.zeros(int(large.sum()), dtype=np.int64)
+    for _ in range(_MOST_LEVELS + 1):
+        below = left[roots + nodes].astype(np.int64)
+        inner = below > 0
+        roots, nodes = np.tile(roots[inner], 2), np.concatenate([below[inner], below[inner] + 1])
+        if len(nodes) == 0:
+            return
+    raise ValueError(
+        f"Shapley values are computed of trees of at most {_MOST_LEVELS:,} levels of splits, and a tree of this model "
+        "is deeper: fit again with a smaller max_depth or a larger min_samples_leaf"
+    )
 
 
 @cache

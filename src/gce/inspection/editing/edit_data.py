@@ -164,13 +164,17 @@ def with_weights(
         if model.name in found[0]
     )
     ensemble = _assembled(result.ensemble, weights, len(problems))
+    importances = None
+    # what an external model does with the columns is not known
+    if all(model.weight == 0 for model in external):
+        importances = column_importances(ensemble, result.table, data.problem, data.held_out_total)
     edited = replace(
         result,
         families=(),
         family_weights=(),
         closing=None,
         ensemble=ensemble,
-        importances=column_importances(ensemble, result.table, data.problem, data.held_out_total),
+        importances=importances,
         external=external,
         gap=float(np.mean([own.gap for own in solutions])),
     )
