@@ -90,11 +90,11 @@ class Target(Protocol):
     def check_monotonic(self) -> None:
         """Refuse monotonic constraints where they make no sense."""
 
-    def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration:
-        """What held-out rows say about predictions."""
+    def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration | None:
+        """What held-out rows say about predictions; None where they are too few to say it."""
 
     def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
-        """What the training rows say where none could be held out."""
+        """What the training rows say where none, or too few, were held out."""
 
     def stored(self, calibration: Calibration) -> dict[str, Any]:
         """What a file keeps of the task and its calibration, by the names of ``gce.io.attributes``."""
