@@ -214,3 +214,16 @@ def test_the_class_that_is_predicted_is_the_most_probable_of_ordered_ones(temper
     if temperature != "auto":
         # raw scores would say otherwise of some rows
         assert (model.result_.target.predicted(model.loss_, model.raw_predict(rows)) != model.predict(rows)).any()
+
+
+@pytest.mark.parametrize("loss", ["ordinal", Ordinal()])
+def test_ordered_classes_are_one_column(loss):
+    X, y = labelled()
+    with pytest.raises(ValueError, match=r"takes one column of ordered classes, but y is of shape \(150, 4\)"):
+        small(loss=loss).fit(X, y)
+
+
+def test_an_unknown_loss_of_classes_is_told_of_ordinal():
+    X, y = ordered()
+    with pytest.raises(ValueError, match="unknown loss 'poisson': use one of 'log_loss', 'ordinal' or a Loss object"):
+        small(loss="poisson").fit(X, y)

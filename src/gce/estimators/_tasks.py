@@ -162,7 +162,12 @@ class Classification(ClassifierMixin, ConvexModel):
         # rare tasks, which others need not load
         from gce.training.labels import MultiLabelTarget, OrdinalTarget
 
-        task = OrdinalTarget if y.ndim == 1 else MultiLabelTarget
+        if ordinal and y.ndim > 1:
+            raise ValueError(
+                f"loss={self.loss!r} takes one column of ordered classes, but y is of shape {y.shape}: fit one model "
+                "for each, or leave out loss for several labels per row"
+            )
+        task = OrdinalTarget if ordinal else MultiLabelTarget
         return task.learn(y, self.class_weight, self.temperature)
 
     @property
