@@ -369,3 +369,17 @@ def test_an_edit_keeps_the_baseline_where_few_events_are_held_out():
     few = np.concatenate([np.flatnonzero(y["event"])[:4], np.flatnonzero(~y["event"])])
     np.testing.assert_array_equal(model.reweight(X[few], y[few]).baseline_, model.baseline_)
     assert (model.reweight(X, y).baseline_ != model.baseline_).any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_for_validation_may_all_be_censored_but_not_those_that_are_learned_from(loss):
+    X, y = some()
+    y["event"][90:] = False
+    model = small(loss=loss, cv="auto").fit(X[:90], y[:90], X_val=X[90:], y_val=y[90:])
+    target = model.result_.target
+    hazards = model.loss_.hazards(model.raw_predict(X[:90])).numpy()
+    expected = breslow(target.encode(y[:90])[:, 0], np.ones(90), hazards, model.loss_, target.scale)
+    np.testing.assert_allclose(model.baseline_, expected)
+    for learn in (small(loss=loss).fit, model.reweight):
+        with pytest.raises(ValueError, match="y has no event, only 30 censored times"):
+            learn(X[90:], y[90:])
