@@ -382,3 +382,16 @@ def test_every_peer_takes_text_gaps_and_unseen_categories(folder, target):
     found = json.loads(call(*words).stdout)
     assert [model["failed"] for model in found["models"]] == [None] * len(found["models"])
     assert len(found["models"]) + len(found["not_installed"]) == 1 + len(PEERS)
+
+
+def test_a_loss_of_numbers_makes_counts_a_regression(folder, tmp_path):
+    file = tmp_path / "counts.csv"
+    pl.read_csv(folder / "train.csv").select("size", y=pl.int_range(pl.len()) % 3).write_csv(file)
+    assert "classification: 'y' takes 3 integer values only" in call("fit", file, "-t", "y", *TINY).stdout
+    words = ("fit", file, "-t", "y", "--set", "loss=poisson", *TINY)
+    assert "regression: loss=poisson is for numbers" in call(*words).stdout
+    found = json.loads(call(*words, "--json").stdout)
+    assert (found["task"], found["settings"]["loss"]) == ("regression", "poisson")
+    assert "unknown loss 'poisson'" in call(*words, "--task", "classification", code=1).stderr
+    text = ("fit", folder / "train.csv", "-t", "label", "--set", "loss=poisson", *TINY)
+    assert "regression needs numbers, but 'label' is text" in call(*text, code=1).stderr

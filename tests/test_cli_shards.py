@@ -124,7 +124,7 @@ def test_files_and_words_of_a_fit(folder, in_memory, tmp_path):
         (["--dates", "x"], "--dates needs rows in memory, and those of {}/data stay in files: write the column"),
         (["--drop-missing-target"], "--drop-missing-target needs rows in memory"),
         (["--weights", "ww"], "sample_weight='ww' is not a column of {}/data/0.parquet: similar names are 'w'"),
-        (["--task", "regression"], "--task regression needs numbers, but 'label' is of type"),
+        (["--task", "regression"], "regression needs numbers, but 'label' is of type"),
     ],
 )
 def test_what_files_cannot_have_is_refused(folder, words, said):

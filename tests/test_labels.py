@@ -198,3 +198,32 @@ def test_reports(kind, tmp_path):
     wrong = (model.predict(X) != y).mean()
     assert f'data-value="{float(wrong)!r}"' in page
     assert ("4 labels" if kind == "labels" else "4 classes") in page
+
+
+@pytest.mark.parametrize("temperature", ["auto", 0.2, 5.0])
+def test_the_class_that_is_predicted_is_the_most_probable_of_ordered_ones(temperature):
+    X, y = ordered()
+    model = small(loss="ordinal", temperature=temperature).fit(X, y)
+    rows = np.random.default_rng(1).normal(size=(500, 3))
+    most = model.predict_proba(rows).argmax(1)
+    np.testing.assert_array_equal(model.predict(rows), model.classes_[most])
+    np.testing.assert_array_equal(model.decision_function(rows).argmax(1), most)
+    np.testing.assert_array_equal(model.decision_function(rows), model.predict_log_proba(rows))
+    label, proba = onnx(model, rows)
+    np.testing.assert_array_equal(label, model.classes_[proba.argmax(1)])
+    if temperature != "auto":
+        # raw scores would say otherwise of some rows
+        assert (model.result_.target.predicted(model.loss_, model.raw_predict(rows)) != model.predict(rows)).any()
+
+
+@pytest.mark.parametrize("loss", ["ordinal", Ordinal()])
+def test_ordered_classes_are_one_column(loss):
+    X, y = labelled()
+    with pytest.raises(ValueError, match=r"takes one column of ordered classes, but y is of shape \(150, 4\)"):
+        small(loss=loss).fit(X, y)
+
+
+def test_an_unknown_loss_of_classes_is_told_of_ordinal():
+    X, y = ordered()
+    with pytest.raises(ValueError, match="unknown loss 'poisson': use one of 'log_loss', 'ordinal' or a Loss object"):
+        small(loss="poisson").fit(X, y)

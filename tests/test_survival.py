@@ -336,3 +336,50 @@ def test_the_command_line_knows_the_task(tmp_path):
     asked = ["predict", str(tmp_path / "model.safetensors"), str(tmp_path / "rows.csv")]
     assert run(app, asked).output.startswith("prediction\n")
     assert "predicts risks" in run(app, [*asked, "--interval", "0.9"]).output
+
+
+@pytest.mark.parametrize("events", [0, 4])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_baseline_is_that_of_the_training_rows_where_few_events_are_held_out(events, loss):
+    X, y = some()
+    y["event"][90 + events :] = False
+    y["event"][90 : 90 + events] = True
+    model = small(loss=loss, cv=[(np.arange(90), np.arange(90, 120))]).fit(X, y)
+    target = model.result_.target
+    signed = target.encode(y[:90])[:, 0]
+    hazards = model.loss_.hazards(model.raw_predict(X[:90])).numpy()
+    np.testing.assert_allclose(model.baseline_, breslow(signed, np.ones(90), hazards, model.loss_, target.scale))
+    last = model.predict_survival_function(X, model.event_times_[-1:])
+    assert (last < 1).all()
+
+
+def test_the_baseline_is_that_of_the_held_out_rows_where_they_have_events():
+    X, y = some()
+    y["event"][90:95] = True
+    model = small(cv=[(np.arange(90), np.arange(90, 120))]).fit(X, y)
+    target = model.result_.target
+    hazards = model.loss_.hazards(model.raw_predict(X[90:])).numpy()
+    expected = breslow(target.encode(y[90:])[:, 0], np.ones(30), hazards, model.loss_, target.scale)
+    np.testing.assert_allclose(model.baseline_, expected)
+
+
+def test_an_edit_keeps_the_baseline_where_few_events_are_held_out():
+    X, y = some()
+    model = small().fit(X, y)
+    few = np.concatenate([np.flatnonzero(y["event"])[:4], np.flatnonzero(~y["event"])])
+    np.testing.assert_array_equal(model.reweight(X[few], y[few]).baseline_, model.baseline_)
+    assert (model.reweight(X, y).baseline_ != model.baseline_).any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_for_validation_may_all_be_censored_but_not_those_that_are_learned_from(loss):
+    X, y = some()
+    y["event"][90:] = False
+    model = small(loss=loss, cv="auto").fit(X[:90], y[:90], X_val=X[90:], y_val=y[90:])
+    target = model.result_.target
+    hazards = model.loss_.hazards(model.raw_predict(X[:90])).numpy()
+    expected = breslow(target.encode(y[:90])[:, 0], np.ones(90), hazards, model.loss_, target.scale)
+    np.testing.assert_allclose(model.baseline_, expected)
+    for learn in (small(loss=loss).fit, model.reweight):
+        with pytest.raises(ValueError, match="y has no event, only 30 censored times"):
+            learn(X[90:], y[90:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from gce.cli.interrupting import Interruption
 from gce.cli.rendering import counted, grid, json_of, show, size, warn
 from gce.cli.rows import Columns, Rows
 from gce.cli.shards import open_training, processes, refuse
-from gce.cli.tasks import Task, new_model, values
+from gce.cli.tasks import Task, new_model, task_of_loss, values
 from gce.cli.training import Training, read_training
 from gce.cli.writing import prepare_output
 from gce.distributed.world import World
@@ -61,8 +62,10 @@ def fit(
         prepare_output(path)
     columns = Columns(target, weights, groups, tuple(drop or ()))
     given = missing or (), drop_missing_target, categorical or (), dates or ()
+    task, reason = task_of_loss(task, settings.read(set_ or ()).get("loss"))
     with processes(train, timeout) as world:
         training = _training(train, test, columns, task, given, report, world)
+        training = training if reason is None else replace(training, reason=reason)
         model = new_model(training.task, categorical)
         if cv is not None:
             model.set_params(cv=None if cv == 1 else cv)

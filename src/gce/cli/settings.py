@@ -21,7 +21,7 @@ def apply(model: Any, settings: Sequence[str]) -> dict[str, Any]:
 
     A value is a Python literal (``0.1``, ``None``, ``[1, 2]``), ``true`` or ``false`` in any case, or else text.
     """
-    given = dict(_pair(setting) for setting in settings)
+    given = read(settings)
     # objects before their own parameters
     for name in sorted(given, key=lambda name: "__" in name):
         owner, _, own = name.partition("__")
@@ -30,6 +30,11 @@ def apply(model: Any, settings: Sequence[str]) -> dict[str, Any]:
             _check(name, own, _object(model, owner, name))
         model.set_params(**{name: given[name]})
     return given
+
+
+def read(settings: Sequence[str]) -> dict[str, Any]:
+    """The values of ``name=value`` by their names."""
+    return dict(_pair(setting) for setting in settings)
 
 
 def _pair(setting: str) -> tuple[str, Any]:

@@ -128,7 +128,7 @@ def resolve_shard_task(task: Task, opened: OpenShards) -> tuple[Task, str]:
     dtype = opened.schema.field(name).type
     kind = kind_of(dtype)
     if task is Task.regression and kind != "number":
-        raise DataError(f"--task regression needs numbers, but {name!r} is of type {dtype}: use --task classification")
+        raise DataError(f"regression needs numbers, but {name!r} is of type {dtype}: use --task classification")
     if task is not Task.auto:
         return task, "set by --task"
     if kind == "number":

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gce.cli.failures import DataError
 from gce.estimators import GCEClassifier, GCERegressor
+from gce.losses import REGRESSION
 from gce.preprocessing.dates import are_iso_dates
 
 #: Integers are classes if there are at most so many distinct ones, with so many rows each on average.
@@ -26,13 +27,20 @@ class Task(StrEnum):
     classification = "classification"
 
 
+def task_of_loss(task: Task, loss: object) -> tuple[Task, str | None]:
+    """Regression for the name of a loss of numbers where no task was given, with the reason in words."""
+    if task is Task.auto and isinstance(loss, str) and loss in REGRESSION:
+        return Task.regression, f"loss={loss} is for numbers"
+    return task, None
+
+
 def resolve_task(task: Task, y: pl.Series) -> tuple[Task, str]:
     """The task of a target, and the reason in words."""
     inferred, reason = _infer_task(y)
     if task is Task.auto:
         return inferred, reason
     if task is Task.regression and not y.dtype.is_numeric():
-        raise DataError(f"--task regression needs numbers, but {reason}, such as {y[0]!r}: use --task classification")
+        raise DataError(f"regression needs numbers, but {reason}, such as {y[0]!r}: use --task classification")
     return task, "set by --task"
 
 

@@ -15,7 +15,7 @@ from gce._utils.devices import as_numpy
 from gce.estimators._encoding import statistics_again
 from gce.estimators._validation import FitInput, build_problem, read_rows, read_samples, split_rows
 from gce.inspection.editing import EditData
-from gce.losses import Squared
+from gce.losses import Hazards, Squared
 from gce.preprocessing.sample_weights import check_sample_weight, effective_count
 from gce.preprocessing.sparse import Matrix
 from gce.preprocessing.splits import Members, training_rows_first
@@ -80,6 +80,12 @@ def _any_rows(model: Any, result: FitResult, given: FitInput) -> EditData:
     if y.shape[1] != len(result.offset):
         raise ValueError(f"y has {y.shape[1]} target(s), but the model was fitted to {len(result.offset)}")
     _check_any(weight)
+    if isinstance(result.loss, Hazards):
+        # a rare task, which others need not load
+        from gce.preprocessing.survival import check_events
+
+        # the best hazards of censored rows alone are the least there are
+        check_events(target.decode(y[weight > 0]))
     problem, members, order = _one_member(model, result, X, y, weight, weight)
     return EditData(problem, members.held_out_total, _external(result, given, order), target)
 

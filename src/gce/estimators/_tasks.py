@@ -162,7 +162,12 @@ class Classification(ClassifierMixin, ConvexModel):
         # rare tasks, which others need not load
         from gce.training.labels import MultiLabelTarget, OrdinalTarget
 
-        task = OrdinalTarget if y.ndim == 1 else MultiLabelTarget
+        if ordinal and y.ndim > 1:
+            raise ValueError(
+                f"loss={self.loss!r} takes one column of ordered classes, but y is of shape {y.shape}: fit one model "
+                "for each, or leave out loss for several labels per row"
+            )
+        task = OrdinalTarget if ordinal else MultiLabelTarget
         return task.learn(y, self.class_weight, self.temperature)
 
     @property
@@ -188,9 +193,9 @@ class Classification(ClassifierMixin, ConvexModel):
         array of shape (n,) or (n, k)
             Log-odds of ``classes_[1]`` for two classes, one score per class for more, and the log-odds of each of
             several labels. Of ordinal classes, whose raw scores are the log-odds to be above each class but the last,
-            the logarithms of their probabilities.
+            the logarithms of their probabilities, calibrated as in ``predict_proba``.
         """
-        return self.result_.target.decision(self.loss_, self.raw_predict(X))
+        return self.result_.target.decision(self.loss_, self._compared(self.raw_predict(X)))
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, calibrated by held-out rows.
@@ -239,4 +244,10 @@ class Classification(ClassifierMixin, ConvexModel):
 
     def predict_from_raw(self, pred: Tensor) -> NDArray[Any]:
         """Classes or labels from raw scores ``(n, k)``."""
-        return self.result_.target.predicted(self.loss_, pred)
+        return self.result_.target.predicted(self.loss_, self._compared(pred))
+
+    def _compared(self, pred: Tensor) -> Tensor:
+        """The scores that classes are compared by, from raw ones ``(n, k)``."""
+        # a temperature keeps the largest score of a row where it was, but not the largest difference of probabilities
+        ordered = isinstance(self.loss_, Ordinal) and pred.shape[1] > 1
+        return pred / self.temperature_ if ordered else pred

@@ -137,7 +137,8 @@ default="auto"
     event_times_ : array of shape (t,)
         The times of events, increasing; of more than a thousand, evenly spread ones.
     baseline_ : array of shape (t,)
-        The cumulative baseline hazard at these, by Breslow's estimate on held-out rows.
+        The cumulative baseline hazard at these, by Breslow's estimate on held-out rows; on the training rows where
+        fewer than five events were held out.
 
     Examples
     --------

@@ -169,14 +169,19 @@ def _result(
 
 
 def _calibration(data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores, deadline: float) -> Calibration:
-    """Temperature or residuals, from held-out rows or, where there are none, from the training rows."""
+    """Temperature, residuals or baseline, from held-out rows or, where these are too few, from the training rows."""
     problem = data.problem
-    if len(rows.y):
-        found = data.target.calibrate(data.loss, rows)
-        if not data.target.has_intervals:
-            return found
-        members = [ensemble.of_member(m) for m in range(ensemble.members)]
-        return with_scale(found, data.loss, problem, rows, members, deadline)
-    return data.target.calibrate_in_sample(
-        data.loss, len(problem.y), lambda: HeldOutScores(ensemble(problem.X), problem.y, problem.train[0])
-    )
+    found = data.target.calibrate(data.loss, rows) if len(rows.y) else None
+    if found is None:
+        return data.target.calibrate_in_sample(data.loss, len(problem.y), lambda: _predict_training(ensemble, problem))
+    if not data.target.has_intervals:
+        return found
+    members = [ensemble.of_member(m) for m in range(ensemble.members)]
+    return with_scale(found, data.loss, problem, rows, members, deadline)
+
+
+def _predict_training(ensemble: ConvexEnsemble, problem: Problem) -> HeldOutScores:
+    """Scores of the rows that any member trains on, with the mean of their weights over members."""
+    weight = problem.train.mean(0)
+    rows = weight.nonzero().flatten()
+    return HeldOutScores(ensemble(problem.X[rows]), problem.y[rows], weight[rows])

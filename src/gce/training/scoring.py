@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from torch import Tensor
 
-from gce.losses import Loss
+from gce.losses import Loss, Ordinal
+from gce.training.calibration import HeldOutScores
 
 if TYPE_CHECKING:
     from gce.training.targets import Target
@@ -140,7 +141,16 @@ class ScorerMetric:
         values = []
         for own, m in zip(pred.cpu(), members, strict=True):
             rows = np.flatnonzero(self._held_out[m] > 0)
-            known = self._kind(self._offset + own[rows], self._loss, self._target)
-            extra = {"sample_weight": self._held_out[m][rows]} if self._weighted else {}
+            weight = self._held_out[m][rows]
+            known = self._kind(self._compared(self._offset + own[rows], rows, weight), self._loss, self._target)
+            extra = {"sample_weight": weight} if self._weighted else {}
             values.append(-self._scorer(known, rows[:, None], self._y[rows], **extra))
         return torch.tensor(values, dtype=torch.float64)
+
+    def _compared(self, pred: Tensor, rows: NDArray[np.intp], weight: NDArray[np.float64]) -> Tensor:
+        """Raw scores ``(h, k)`` as classes are compared by them: of ordered ones at a temperature, as after the fit."""
+        if not isinstance(self._loss, Ordinal):
+            return pred
+        y = torch.from_numpy(self._target.encode(self._y[rows]))
+        found = self._target.calibrate(self._loss, HeldOutScores(pred, y, torch.from_numpy(weight)))
+        return pred if found is None else pred / found.temperature

@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 #: Most intervals of hazards that change, and least events of one.
 _MOST_INTERVALS, _LEAST_EVENTS = 10, 10
+#: Least events among held-out rows for a baseline; with fewer it is that of the training rows.
+_LEAST_HELD_OUT = 5
 #: How hazards may change with time: the degree of the polynomial.
 _DEGREE = 1
 
@@ -38,7 +40,7 @@ class SurvivalTarget:
     estimate (the derivative in each jump ``dH`` of ``dH sum_{at risk} exp(f) - [events] log dH`` is 0 there), and with
     that put in, it is the negative logarithm of Cox's partial likelihood up to a constant. With ``H`` that of Nelson
     and Aalen, which is Breslow's of equal scores, the part that depends on ``f`` is the loss :class:`Hazards`; after
-    the fit ``H`` is Breslow's for the scores of held-out rows.
+    the fit ``H`` is Breslow's for the scores of held-out rows, or of the training rows where few events were held out.
 
     Parameters
     ----------
@@ -142,13 +144,17 @@ class SurvivalTarget:
                 "row's may be above another's first and below it later; use loss='cox'"
             )
 
-    def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration:
+    def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration | None:
+        # a baseline jumps at events alone: without any, it would say that nothing ever happens
+        return self._calibrated(rows) if int((rows.y[:, 0] > 0).sum()) >= _LEAST_HELD_OUT else None
+
+    def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
+        return self._calibrated(train())
+
+    def _calibrated(self, rows: HeldOutScores) -> Calibration:
         hazards = self.loss.hazards(rows.pred).cpu().numpy()
         signed, weight = rows.y[:, 0].cpu().numpy(), rows.weight.cpu().numpy()
         return Calibration(baseline=breslow(signed, weight, hazards, self.loss, self.scale))
-
-    def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
-        return self.calibrate(loss, train())
 
     def stored(self, calibration: Calibration) -> dict[str, Any]:
         return {"event_times_": self.times, "_scale": self.scale, "baseline_": calibration.baseline}

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gce._utils.params import is_number, look_up, short_repr
 from gce._utils.warn import warn_user
-from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss
+from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss, Ordinal
 from gce.preprocessing import check_labels, check_magnitude, check_regression_targets, check_spread, one_hot
 from gce.preprocessing.sample_weights import rescale_weights
 from gce.training import scoring
@@ -90,11 +90,11 @@ class Target(Protocol):
     def check_monotonic(self) -> None:
         """Refuse monotonic constraints where they make no sense."""
 
-    def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration:
-        """What held-out rows say about predictions."""
+    def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration | None:
+        """What held-out rows say about predictions; None where they are too few to say it."""
 
     def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
-        """What the training rows say where none could be held out."""
+        """What the training rows say where none, or too few, were held out."""
 
     def stored(self, calibration: Calibration) -> dict[str, Any]:
         """What a file keeps of the task and its calibration, by the names of ``gce.io.attributes``."""
@@ -253,9 +253,7 @@ class ClassTarget:
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(
-                f"y has one class only, {classes.tolist()}: a classifier needs samples of at least 2 classes"
-            )
+            raise ValueError(f"y has one class only, {classes.tolist()}: a classifier needs rows of at least 2 classes")
         return cls(classes, class_weight, temperature), one_hot(codes, len(classes)), codes
 
     @property
@@ -296,7 +294,8 @@ class ClassTarget:
         return scoring.decision_values(pred)
 
     def pick_loss(self, given: str | Loss) -> Loss:
-        known: dict[str, Loss] = {"log_loss": Logistic() if len(self.classes) == 2 else CrossEntropy()}
+        plain = Logistic() if len(self.classes) == 2 else CrossEntropy()
+        known: dict[str, Loss] = {"log_loss": plain, "ordinal": Ordinal()}
         return look_up("loss", "log_loss" if given == "auto" else given, known, Loss)
 
     def default_bound(self, loss: Loss, y: Tensor, offset: Tensor) -> Tensor:

@@ -147,7 +147,7 @@ def with_weights(
 ) -> FitResult:
     """A result of these weights.
 
-    Predictions are calibrated by held-out rows; where there are none, the calibration stays as it is.
+    Predictions are calibrated by held-out rows; where there are none, or too few, the calibration stays as it is.
     """
     # only an edit and the end of a fit need it
     from gce.training.importances import column_importances
@@ -182,6 +182,8 @@ def with_weights(
         return edited
     rows = _predict_held_out(edited, data)
     calibration = data.target.calibrate(result.loss, rows)
+    if calibration is None:
+        return edited
     if data.target.has_intervals:
         calibration = with_scale(calibration, result.loss, data.problem, rows, simplices(edited), math.inf)
     return replace(edited, calibration=calibration)

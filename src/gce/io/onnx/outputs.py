@@ -48,7 +48,7 @@ def add_answers(graph: Graph, result: FitResult, raw: str) -> dict[str, Any]:
         return {}
     classes = as_labels(target.classes)
     if isinstance(loss, Ordinal):
-        code = graph("ArgMax", _between(graph, raw, outputs), axis=1, keepdims=0)
+        code = graph("ArgMax", _between(graph, tempered, outputs), axis=1, keepdims=0)
         label = graph("Gather", classes, code)
     else:
         label = predicted_label(graph, classes, raw, outputs)
