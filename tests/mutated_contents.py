@@ -273,7 +273,10 @@ MIXED = [
     put("families", "1", "members", value=3),
     tensor("families.0.bound", filled(1e-3)),
     *(put("families", "1", "course", "atoms", "0", "trees", value=value) for value in (0, 5, 2**31, True)),
-    *(put("families", "1", "course", "atoms", "0", "link", value=value) for value in ("logit", "identity", "exp", None)),
+    *(
+        put("families", "1", "course", "atoms", "0", "link", value=value)
+        for value in ("logit", "identity", "exp", None)
+    ),
     *(
         tensor(f"{FOREST}.grove.value", change)
         for change in (filled(-0.5), filled(1.5), filled(NAN), torch.Tensor.double)
