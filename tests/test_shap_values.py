@@ -13,6 +13,7 @@ import gce
 import shapley_brute as brute
 from gce.bases import Forest, Neural, Pool, SignTree, SymmetricTree, Tree
 from gce.inspection import ShapExplanation
+from gce.inspection.shapley import tree_parts
 from gce.inspection.shapley.coalitions import CoalitionGame, Part, all_coalitions
 
 RNG = np.random.default_rng(0)
@@ -183,6 +184,19 @@ def test_values_of_a_classifiers_forest_are_exact_against_a_background(classes):
 
     by_hand = brute.shapley(value, 4)
     assert np.abs(found.values[0].reshape(by_hand.shape) - by_hand).max() < 1e-9
+
+
+@pytest.mark.parametrize("y", [Y, np.digitize(Y, [-1, 1])], ids=["numbers", "classes"])
+def test_values_of_forests_are_the_same_in_blocks_of_rows(y, monkeypatch):
+    kind = gce.GCERegressor if y.dtype.kind == "f" else gce.GCEClassifier
+    model = kind(basis=Forest(n_estimators=4), max_iter=3, cv=2, random_state=0).fit(X, y)
+    whole = model.shap_values(X)
+    monkeypatch.setattr(tree_parts, "_AT_ONCE", 1)
+    monkeypatch.setattr(tree_parts, "_ROWS", 64)
+    blocks = model.shap_values(X)
+    assert len(X) % 64
+    assert np.array_equal(whole.values, blocks.values)
+    assert np.array_equal(whole.base_values, blocks.base_values)
 
 
 def table(n=120):

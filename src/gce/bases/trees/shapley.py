@@ -48,7 +48,7 @@ class TreeGame:
 
     def __init__(self, trees: TreeArrays, players: NDArray[np.intp], count: int) -> None:
         _check_levels(trees)
-        self._trees, self._count = trees, count
+        self._trees, self.count = trees, count
         # a tree of one leaf looks at the first column, to no effect
         self._players = np.append(players, 0).astype(np.int32)
         self._columns = len(players)
@@ -72,8 +72,8 @@ class TreeGame:
         array of shape (sums, n, d, v)
         """
         cover = self._cover()
-        result = np.zeros((sums, len(X), self._count, self._trees.outputs))
-        given = self._trees.handle, cover, *self._rows(X), self._players, self._count, weights, into, result
+        result = np.zeros((sums, len(X), self.count, self._trees.outputs))
+        given = self._trees.handle, cover, *self._rows(X), self._players, self.count, weights, into, result
         self._run(partial(_values(), *given), len(X))
         return result
 
@@ -91,8 +91,8 @@ class TreeGame:
             Zero on the diagonal.
         """
         cover = self._cover()
-        result = np.zeros((sums, len(X), self._count, self._count, self._trees.outputs))
-        given = self._trees.handle, cover, *self._rows(X), self._players, self._count, weights, into, result
+        result = np.zeros((sums, len(X), self.count, self.count, self._trees.outputs))
+        given = self._trees.handle, cover, *self._rows(X), self._players, self.count, weights, into, result
         self._run(partial(_pairs(), *given), len(X))
         return result
 
@@ -121,10 +121,10 @@ class TreeGame:
         -------
         array of shape (sums, n, d, v)
         """
-        result = np.zeros((sums, len(X), self._count, self._trees.outputs))
+        result = np.zeros((sums, len(X), self.count, self._trees.outputs))
         others, _, _ = self._rows(background)
         rows = *self._rows(X), others, shares, len(others)
-        given = self._trees.handle, *rows, self._players, self._count, weights, into, result
+        given = self._trees.handle, *rows, self._players, self.count, weights, into, result
         self._run(partial(_against(), *given), len(X))
         return result
 

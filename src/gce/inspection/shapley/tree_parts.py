@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 
 #: A difference of means below which a secant is the tangent: numbers that cancel would decide the secant.
 _NEAR = 1e-7
+#: Values of single forests that are held at once, and rows that are taken at least, for the threads.
+_AT_ONCE, _ROWS = 1 << 24, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +68,22 @@ class TreeTerms:
 
     def values(self, X: Array, weights: Tensor) -> tuple[Array, Array]:
         """Values ``(n, d, k)`` by the training weight, and the base ``(k,)``."""
-        found, means = self.game.values(X, self.weights, self.into, self.sums), np.zeros((self.sums, self._outputs))
+        means = np.zeros((self.sums, self._outputs))
         np.add.at(means, self.into, self.weights * self.game.means())
-        if isinstance(self.atoms, ForestAtoms):
-            return _of_forests(self.atoms, found, means, _by_atom(weights, self.atoms))
-        return _by_output(found), means.reshape(-1)
+        if not isinstance(self.atoms, ForestAtoms):
+            return _by_output(self.game.values(X, self.weights, self.into, self.sums)), means.reshape(-1)
+        # forests have values of their own, before their link: of all rows they would take too much memory
+        step = max(_ROWS, _AT_ONCE // (self.sums * self.game.count * self._outputs))
+        parts = [
+            _of_forests(
+                self.atoms,
+                self.game.values(X[first : first + step], self.weights, self.into, self.sums),
+                means,
+                _by_atom(weights, self.atoms),
+            )
+            for first in range(0, max(1, len(X)), step)
+        ]
+        return np.concatenate([values for values, _ in parts]), parts[0][1]
 
     def against(self, X: Array, background: Array, shares: Array, weights: Tensor) -> Array:
         """Values ``(n, d, k)`` against a background, of terms that are linear in their trees."""
