@@ -1,6 +1,8 @@
 """Ordinal classes and several labels per row."""
 
 import io
+import re
+import warnings
 
 import numpy as np
 import onnxruntime
@@ -14,9 +16,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils import estimator_checks
 
 import gce
-from gce import GCEClassifier
+from gce import GCEClassifier, GCERegressor
 from gce.bases import Forest
-from gce.losses import MultiLabel, Ordinal
+from gce.losses import CrossEntropy, Hazards, MultiLabel, Ordinal, Poisson, Tweedie
 
 
 def ordered(n=150, seed=0):
@@ -227,3 +229,44 @@ def test_an_unknown_loss_of_classes_is_told_of_ordinal():
     X, y = ordered()
     with pytest.raises(ValueError, match="unknown loss 'poisson': use one of 'log_loss', 'ordinal' or a Loss object"):
         small(loss="poisson").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [pd.Series, pd.Categorical])
+def test_an_order_of_categories_that_is_not_the_sorted_one_is_warned_of(kind):
+    X, y = ordered()
+    words = pd.Categorical(np.array(["low", "mid", "high", "top"])[np.searchsorted(list("abcd"), y)])
+    order = ["low", "mid", "high", "top"]
+    with pytest.warns(UserWarning, match="in the order .'low', 'mid', 'high', 'top'., but classes") as said:
+        small(loss="ordinal").fit(X, kind(words.set_categories(order, ordered=True)))
+    assert len(said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small(loss="ordinal").fit(X, kind(words))
+        small().fit(X, kind(words.set_categories(order, ordered=True)))
+        small(loss="ordinal").fit(X, kind(words.set_categories(sorted(order), ordered=True)))
+
+
+@pytest.mark.parametrize(
+    ("model", "loss", "said"),
+    [
+        (GCERegressor, Hazards(), "loss=Hazards() is for times until an event: use GCESurvival"),
+        (GCERegressor, MultiLabel(), "loss=MultiLabel() is for several labels per row"),
+        (GCERegressor, Ordinal(), "loss=Ordinal() is for ordered classes: use GCEClassifier"),
+        (GCEClassifier, Hazards(), "loss=Hazards() is for times until an event: use GCESurvival"),
+        (GCEClassifier, MultiLabel(), "use GCEClassifier with y of shape (n, labels)"),
+        (GCEClassifier, Poisson(), "loss=Poisson() is for numbers: use GCERegressor"),
+        (GCEClassifier, Tweedie(), "loss=Tweedie() is for numbers: use GCERegressor"),
+    ],
+)
+def test_losses_of_other_tasks_are_refused_by_name(model, loss, said):
+    X, y = ordered()
+    with pytest.raises(ValueError, match=re.escape(said)):
+        model(loss=loss).fit(X, np.searchsorted(list("abcd"), y))
+
+
+def test_losses_of_users_are_taken():
+    class Own(CrossEntropy):
+        """A loss of a user's own."""
+
+    X, y = ordered()
+    assert small(loss=Own()).fit(X, y).score(X, y) > 0.5

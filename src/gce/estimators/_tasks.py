@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,11 +16,25 @@ from torch import Tensor
 from gce._utils.parallel import limited
 from gce._utils.params import AUTO, NONE, POSITIVE, Rules, among, instance, within
 from gce.estimators._base import Array, ConvexModel
-from gce.losses import Ordinal
+from gce.losses import Gamma, Hazards, Loss, MultiLabel, Ordinal, Poisson, Tweedie
 from gce.preprocessing.targets import check_base_score
 from gce.training.calibration import residual_range
 from gce.training.scores import residual_scales
 from gce.training.targets import ClassTarget, NumberTarget, Target
+
+#: What losses are for that some estimators cannot take; those of users are taken by all.
+_FOR: dict[type[Loss], str] = {
+    Hazards: "times until an event: use GCESurvival",
+    MultiLabel: "several labels per row: use GCEClassifier with y of shape (n, labels)",
+    Ordinal: "ordered classes: use GCEClassifier",
+    **dict.fromkeys((Poisson, Gamma, Tweedie), "numbers: use GCERegressor"),
+}
+
+
+def _refuse(given: str | Loss, kinds: Iterable[type[Loss]]) -> None:
+    for kind in kinds:
+        if isinstance(given, kind):
+            raise ValueError(f"loss={given!r} is for {_FOR[kind]}")
 
 
 class Regression(RegressorMixin, ConvexModel):
@@ -33,6 +47,7 @@ class Regression(RegressorMixin, ConvexModel):
 
     def learn_target(self, y: NDArray[Any]) -> tuple[NumberTarget, Array, None]:
         """What is predicted, and the targets ``(n,)`` or ``(n, k)`` encoded."""
+        _refuse(self.loss, (Hazards, MultiLabel, Ordinal))
         return NumberTarget.learn(y, self.loss)
 
     @property
@@ -158,6 +173,7 @@ class Classification(ClassifierMixin, ConvexModel):
         """What is predicted, the classes ``(n,)`` or labels ``(n, labels)`` encoded, and the codes of classes."""
         ordinal = isinstance(self.loss, Ordinal) or (isinstance(self.loss, str) and self.loss == "ordinal")
         if not ordinal and y.ndim == 1:
+            _refuse(self.loss, (Hazards, MultiLabel, Poisson, Gamma, Tweedie))
             return ClassTarget.learn(y, self.class_weight, self.temperature)
         # rare tasks, which others need not load
         from gce.training.labels import MultiLabelTarget, OrdinalTarget

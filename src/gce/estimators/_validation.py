@@ -19,7 +19,7 @@ from gce._utils.devices import as_numpy, find_device
 from gce._utils.random import Streams
 from gce._utils.warn import warn_user
 from gce.estimators._encoding import fit_table, learn_statistics, statistics_again
-from gce.losses import Loss
+from gce.losses import Loss, Ordinal
 from gce.preprocessing import (
     Frame,
     Schema,
@@ -45,7 +45,7 @@ from gce.preprocessing.splits import (
     training_rows_first,
 )
 from gce.preprocessing.target_statistics import with_statistics
-from gce.preprocessing.targets import as_bound, check_base_score, has_labels
+from gce.preprocessing.targets import as_bound, check_base_score, has_labels, warn_of_order
 from gce.training.data import FitData
 from gce.training.problem import Metric, Problem
 from gce.training.result import FitResult
@@ -195,6 +195,8 @@ def read_rows(
     if previous is None:
         schema, X = schema.with_telling_text(X, encoded, weight)
     loss = target.pick_loss(model.loss) if previous is None else previous.loss
+    if isinstance(loss, Ordinal) and target.classes is not None:
+        warn_of_order(given.y, target.classes)
     base = None if given.base_score is None else check_base_score(given.base_score, len(y), encoded.shape[1])[kept]
     encoded, weight = with_base(loss, encoded, weight, base)
     weight = normalize_equal(rescale_weights(weight * target.row_factors(encoded, weight)))

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gce._utils.devices import as_numpy
 from gce._utils.params import short_repr
+from gce._utils.warn import warn_user
 from gce.preprocessing.dates import DATES
 from gce.preprocessing.frames import is_frame
 from gce.preprocessing.values import is_missing
@@ -140,6 +141,21 @@ def has_labels(y: Any) -> bool:
         # lists of different lengths, which scikit-learn refuses
         return False
     return len(shape) == 2 and shape[1] > 1
+
+
+def warn_of_order(y: Any, classes: NDArray[Any]) -> None:
+    """Warn where ordered categories of pandas are in another order than the classes ``(c,)``, which are sorted."""
+    dtype: Any = getattr(y, "dtype", None)
+    if not getattr(dtype, "ordered", False):
+        return
+    known = classes.tolist()
+    order = [category for category in dtype.categories.tolist() if category in known]
+    if order != known:
+        warn_user(
+            f"y has categories in the order {order}, but classes are taken in their sorted order, {known}: give "
+            "numbers in place of them, such as y.cat.codes",
+            UserWarning,
+        )
 
 
 def check_labels(y: NDArray[Any]) -> None:
