@@ -44,7 +44,7 @@ TIMED = (
     "bases.trees.forest",
     "frank_wolfe.algorithm",
     "training.callbacks",
-    "training.fit",
+    "training.finish",
     "training.time_shares",
 )
 Clock = Callable[[], float]
