@@ -99,7 +99,7 @@ def summarise() -> None:
         f"The portfolio ({ROWS:,} rows) has an exposure per row, doctor_contacts has none. {rows[0]['machine']}, busy:",
         "mean CPU seconds of a fit and its predictions "
         + ", ".join(f"{model} {value:.1f}" for model, value in zip(models, seconds, strict=True))
-        + ".",
+        + ". GCE was run after its peers.",
         "",
         kept_rows.table(rows, "deviance", digits=5),
         "",

@@ -104,6 +104,7 @@ def summarise() -> None:
         f"Mean pinball loss on a fifth of the rows, seeds {seeds}; at most {MOST_ROWS:,} training rows, every model at",
         "its defaults on one thread. Half the CRPS over these levels. LightGBM has one model per level;",
         f"NGBoost predicts a normal distribution. {rows[0]['machine']}, busy: CPU seconds.",
+        "Losses do not depend on the machine; GCE was run after its peers.",
         "",
         kept_rows.table(rows, "pinball"),
         "",

@@ -191,7 +191,7 @@ class Risk:
         if soft is None and bool((scale == 1).all()):
             return self
         loss = self.loss if soft is None else soft
-        return ScaledRisk(loss, self.y, self.weight, self.offset, self.count, self.division, scale)
+        return ScaledRisk(loss, self.y, self.weight, self.offset, self.count, self.division, scale=scale)
 
     def _spread(self) -> Tensor:
         """How far targets are from the offset, ``(k,)``: the weighted median, which one outlier does not move."""
@@ -268,7 +268,7 @@ class ScaledRisk(Risk):
         The factors.
     """
 
-    scale: Tensor = field(kw_only=False, default_factory=lambda: torch.ones(1))
+    scale: Tensor = field(kw_only=True)
 
     def gradient(self, pred: Tensor) -> Tensor:
         return self.scale * super().gradient(pred)
@@ -278,7 +278,7 @@ class ScaledRisk(Risk):
 
     def select(self, members: Tensor) -> ScaledRisk:
         own = super().select(members)
-        return ScaledRisk(own.loss, own.y, own.weight, own.offset, own.count, own.division, self.scale)
+        return ScaledRisk(own.loss, own.y, own.weight, own.offset, own.count, own.division, scale=self.scale)
 
 
 @dataclass(frozen=True)
