@@ -6,6 +6,7 @@ test_model_files.py and test_old_checkpoints.py.
 
 import inspect
 import json
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -76,7 +77,7 @@ def test_a_reader_of_format_6_refuses_files_of_today_for_their_version(monkeypat
     """Before version 7 they were refused for an attribute, or read with intervals of constant width."""
     monkeypatch.setattr("gce.io.container.VERSION", 6)
     for name in ("gce_regressor", "gce_scaled", "survival_cox"):
-        with pytest.raises(gce.ModelFileError, match="has format version 7, .* reads up to 6; upgrade gce"):
+        with pytest.raises(gce.ModelFileError, match=r"has format version 7, .* reads up to 6; upgrade gce"):
             gce.load(FILES / f"v7_{name}.safetensors")
 
 
@@ -93,3 +94,14 @@ def test_golden_graphs_answer_as_their_models_did(name):
     expected = np.asarray(json.loads((FILES / "v7.json").read_text())["scores"][name])
     found = session.run(None, feeds)[-1]
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_page_of_model_files_counts_the_golden_files():
+    page = (FILES.parents[1] / "docs" / "model_files.md").read_text()
+    rows = [line.strip("|").split("|") for line in page.splitlines() if re.match(r"\| \d", line)]
+    shown = {int(row[0]): (int(row[3]), int(row[4])) for row in rows}
+    counted = {}
+    for version in range(1, VERSION + 1):
+        models, folders = FILES.glob(f"v{version}_*.safetensors"), FILES.glob(f"v{version}_checkpoint_*")
+        counted[version] = len(list(models)), len(list(folders))
+    assert shown == counted

@@ -22,7 +22,7 @@ EXPECTED = {version: json.loads((FILES / f"v{version}_checkpoints.json").read_te
 FOLDERS = [(version, name) for version in EXPECTED for name, _ in make_checkpoints.models(version)]
 
 
-#: The last version whose trees drew rows and columns, or grew for a loss with a kink, otherwise than later ones, by name.
+#: The last version whose trees drew rows and columns, or grew for losses with kinks, otherwise than later ones.
 DRAWN = dict.fromkeys(("boosting", "trees", "union", "families", "two_classes_families", "classes_families_dict"), 5)
 DRAWN |= {"families_of_union": 5, "soft_quantile": 6}
 
