@@ -43,11 +43,11 @@ def _timed(name: str, work: Callable[..., str], *given: Any) -> _Step:
 
 
 def _import_all() -> str:
-    import gce
+    from gce import estimators
     from gce._utils.native import library
 
-    for name in gce.__all__:
-        getattr(gce, name)
+    for name in estimators.__all__:
+        getattr(estimators, name)
     library()
     return f"{len(sys.modules):,} modules, kernels of this processor"
 
@@ -67,21 +67,21 @@ def _gpu(device: str) -> list[_Step]:
 
 def _run_all(device: str) -> str:
     """Fit every kind of model to a table with every kind of column, and predict from a file."""
-    import gce
+    from gce.estimators import GCEClassifier, GCERegressor, load
 
     rows, number = _table()
     tiny: dict[str, Any] = {"max_iter": 2, "cv": 2, "random_state": 0, "device": device}
     kinds = [
-        (gce.GCERegressor(**tiny), number),
-        (gce.GCEClassifier(**tiny), [value > 0 for value in number]),
-        (gce.GCEClassifier(**tiny), [round(value) % 3 for value in number]),
+        (GCERegressor(**tiny), number),
+        (GCEClassifier(**tiny), [value > 0 for value in number]),
+        (GCEClassifier(**tiny), [round(value) % 3 for value in number]),
     ]
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         # fits of two rounds have not converged
         warnings.simplefilter("ignore")
         for model, target in kinds:
             model.fit(rows, target).save(Path(folder) / "m.safetensors")
-            gce.load(Path(folder) / "m.safetensors", device=device).predict(rows)
+            load(Path(folder) / "m.safetensors", device=device).predict(rows)
     return "all families: numbers and classes, files, predictions"
 
 
