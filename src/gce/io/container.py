@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-FORMAT, VERSION = "gce", 6
+FORMAT, VERSION = "gce", 7
 #: Suffix of files that are being written.
 TEMPORARY = ".tmp"
 
