@@ -43,7 +43,10 @@ def methods_case(rng: Random) -> Case:
     def calls(folder: Path) -> str:
         model = copy.deepcopy(kept.model)
         before = model.predict(kept.X)
-        arguments = {name: folder / value if name == "path" and isinstance(value, str) and "\0" not in value else value for name, value in given.items()}
+        arguments = {
+            name: folder / value if name == "path" and isinstance(value, str) and "\0" not in value else value
+            for name, value in given.items()
+        }
         try:
             result = watched(method, lambda: _used(getattr(model, method)(**arguments)), mentions)
         except Refused:
@@ -96,7 +99,11 @@ def valid_arguments(rng: Random, kept: Fitted, method: str) -> dict[str, Any]:
 
 def odd_arguments(rng: Random, kept: Fitted, method: str, given: dict[str, Any]) -> dict[str, str]:
     """Make one or two arguments odd, in place; their names, and what they are now in words."""
-    accepted = [name for name in inspect.signature(getattr(kept.model, method)).parameters if name not in ("validation", "given", "params", "self")]
+    accepted = [
+        name
+        for name in inspect.signature(getattr(kept.model, method)).parameters
+        if name not in ("validation", "given", "params", "self")
+    ]
     names = accepted or list(given)
     said = {}
     for name in rng.sample(names, min(rng.choice([1, 1, 2]), len(names))):
@@ -142,6 +149,8 @@ def objects_case(rng: Random) -> Case:
         mentions = (*mentioned(odd_ones), kind.__name__)
         made = watched(f"{kind.__name__}(...)", lambda: kind(**odd_ones), mentions)
         X = np.arange(24.0).reshape(12, 2)
-        return fitted(gce.GCERegressor(**{**greedy(rng), "callbacks": [made]}), {"X": X, "y": X[:, 0]}, mentions, folder, rng)
+        return fitted(
+            gce.GCERegressor(**{**greedy(rng), "callbacks": [made]}), {"X": X, "y": X[:, 0]}, mentions, folder, rng
+        )
 
     return Case("parameters of a callback", f"{kind.__name__} {described(odd_ones)}", stopped)

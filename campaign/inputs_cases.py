@@ -60,7 +60,9 @@ def table_case(rng: Random) -> Case:
     X = odd_table(rng, cells, rng.choice(sorted(CONTAINERS)), rng.choice([1, 1, 2, 3]))
     if rng.random() < 0.8 and (rows_of(X.value) or 0) > 0:
         y = y[: rows_of(X.value)]
-    return Case("X of fit", f"{words} X: {X.words}", lambda folder: fitted(model, {"X": X.value, "y": y}, DATA, folder, rng))
+    return Case(
+        "X of fit", f"{words} X: {X.words}", lambda folder: fitted(model, {"X": X.value, "y": y}, DATA, folder, rng)
+    )
 
 
 def prediction_case(rng: Random) -> Case:
@@ -70,7 +72,8 @@ def prediction_case(rng: Random) -> Case:
     kept = fitted_model(rng)
     X = odd_rows(rng, kept.cells, kept.container)
     method = rng.choice([name for name in ("predict", "predict_proba", "predict_interval", "predict_survival_function",
-                                           "decision_function", "staged_predict") if hasattr(kept.model, name)])  # fmt: skip
+                                           "decision_function", "staged_predict") if hasattr(kept.model,
+                                           name)])  # fmt: skip
 
     def calls(folder: Path) -> str:
         watched_method(kept.model, method, {"X": X.value}, DATA)
@@ -113,7 +116,9 @@ def target_case(rng: Random) -> Case:
         else:
             continue
         said.append(name)
-    return Case("targets and weights", f"{words} {', '.join(said)}", lambda folder: fitted(model, given, DATA, folder, rng))
+    return Case(
+        "targets and weights", f"{words} {', '.join(said)}", lambda folder: fitted(model, given, DATA, folder, rng)
+    )
 
 
 def parameters_case(rng: Random) -> Case:

@@ -66,15 +66,18 @@ def _ragged(rng: Random, table: Any, cells: Cells) -> Any:
 
 def _nested(rng: Random, table: Any, cells: Cells) -> Any:
     rows = as_numbers(cells)
-    return rng.choice([[list(row) for row in rows], [tuple(row) for row in rows], list(rows), [[[v] for v in row] for row in rows],
-                       [torch.from_numpy(row) for row in rows], [pd.Series(row) for row in rows], [dict(enumerate(row)) for row in rows],
+    return rng.choice([[list(row) for row in rows], [tuple(row) for row in rows], list(rows),
+    [[[v] for v in row] for row in rows],
+                       [torch.from_numpy(row) for row in rows], [pd.Series(row) for row in rows],
+                       [dict(enumerate(row)) for row in rows],
                        [set(row) for row in rows], [str(row) for row in rows], [range(2)] * cells.rows])  # fmt: skip
 
 
 def _not_a_table(rng: Random, table: Any, cells: Cells) -> Any:
     makers = [lambda: None, lambda: "text", lambda: {"a": [1, 2]}, lambda: iter([[1.0]]), Plain, lambda: 5, lambda: [],
               lambda: [[]], lambda: [[], []], lambda: (), lambda: pd.Series([1.0, 2.0]), lambda: pl.Series([1.0]),
-              lambda: pa.array([1.0]), lambda: pl.LazyFrame({"x0": [1.0]}), lambda: pd.DataFrame, lambda: np.array(None),
+              lambda: pa.array([1.0]), lambda: pl.LazyFrame({"x0": [1.0]}), lambda: pd.DataFrame,
+              lambda: np.array(None),
               lambda: [[[1]]], lambda: [None] * cells.rows, lambda: ["a"] * cells.rows, lambda: b"bytes",
               lambda: pd.Index([1, 2]), lambda: pa.record_batch({"x0": [1.0, 2.0]}), lambda: odd(rng)]  # fmt: skip
     return rng.choice(makers)()
@@ -83,7 +86,8 @@ def _not_a_table(rng: Random, table: Any, cells: Cells) -> Any:
 def _tensor(rng: Random, table: Any, cells: Cells) -> Any:
     X = torch.from_numpy(as_numbers(cells))
     makers = [X.float, X.half, X.bfloat16, lambda: X.clone().requires_grad_(), X.to_sparse, lambda: X.to("meta"),
-              lambda: X.to(torch.complex64), lambda: X[0] if len(X) else X, lambda: X.t(), lambda: X > 0, lambda: X.nan_to_num().int(),
+              lambda: X.to(torch.complex64), lambda: X[0] if len(X) else X, lambda: X.t(), lambda: X > 0,
+              lambda: X.nan_to_num().int(),
               lambda: torch.nested.nested_tensor(list(X)), lambda: torch.nn.Parameter(X), lambda: X.to_sparse_csr(),
               lambda: torch.quantize_per_tensor(X.nan_to_num().float(), 0.1, 0, torch.qint8)]  # fmt: skip
     return rng.choice(makers)()
@@ -98,7 +102,7 @@ def _sparse(rng: Random, table: Any, cells: Cells) -> Any:
     elif kind == 3:
         S.data[:] = 0
     elif kind == 4 and S.nnz:
-        n, d = S.shape
+        d = S.shape[1]
         rows, columns = [0] * 4, [d - 1] * 4
         return sp.coo_matrix(([1.0, 2.0, 1e308, 1e308], (rows, columns)), shape=S.shape)
     elif kind == 5:
@@ -109,7 +113,9 @@ def _sparse(rng: Random, table: Any, cells: Cells) -> Any:
         S.indices = S.indices[::-1].copy()
         S.has_sorted_indices = False
     elif kind == 8:
-        return rng.choice([sp.dia_matrix(S), sp.coo_array(S.toarray()[:, 0]), sp.csr_array(S.toarray()[:, 0]), sp.bsr_array(S)])
+        return rng.choice(
+            [sp.dia_matrix(S), sp.coo_array(S.toarray()[:, 0]), sp.csr_array(S.toarray()[:, 0]), sp.bsr_array(S)]
+        )
     elif kind == 9 and S.nnz:
         S.indices[0] = rng.choice([-1, 10**6])
     return S
@@ -141,24 +147,30 @@ def _of_pandas(rng: Random, table: Any, cells: Cells) -> Any:
 def _of_polars(rng: Random, table: Any, cells: Cells) -> Any:
     n = cells.rows
     makers = [lambda: pl.Series([[1, 2]] * n), lambda: pl.Series([{"a": 1}] * n), lambda: pl.Series([None] * n),
-              lambda: pl.Series(["a"] * n, dtype=pl.Categorical), lambda: pl.Series(["b"] * n, dtype=pl.Enum(["a", "b"])),
+              lambda: pl.Series(["a"] * n, dtype=pl.Categorical), lambda: pl.Series(["b"] * n, dtype=pl.Enum(["a",
+              "b"])),
               lambda: pl.Series([b"x"] * n), lambda: pl.Series([Plain()] * n, dtype=pl.Object),
               lambda: pl.Series([1] * n, dtype=pl.Int128), lambda: pl.Series([1] * n, dtype=pl.Duration),
               lambda: pl.Series([1] * n, dtype=pl.Time), lambda: pl.Series([1] * n, dtype=pl.Date),
-              lambda: pl.Series([2**62] * n, dtype=pl.Date if rng.random() < 0.1 else pl.Datetime("us", "Europe/Berlin")),
-              lambda: pl.Series(["1.5"] * n).cast(pl.Decimal(10, 2)), lambda: pl.Series([[1.0, 2.0]] * n, dtype=pl.Array(pl.Float64, 2))]  # fmt: skip
+              lambda: pl.Series([2**62] * n, dtype=pl.Date if rng.random() < 0.1 else pl.Datetime("us",
+              "Europe/Berlin")),
+              lambda: pl.Series(["1.5"] * n).cast(pl.Decimal(10, 2)), lambda: pl.Series([[1.0, 2.0]] * n,
+              dtype=pl.Array(pl.Float64, 2))]  # fmt: skip
     return pl.DataFrame({"x0": as_numbers(cells)[:, :1].ravel() if cells.columns else [], "x1": rng.choice(makers)()})
 
 
 def _of_arrow(rng: Random, table: Any, cells: Cells) -> Any:
     n = cells.rows
-    makers = [lambda: pa.nulls(n), lambda: pa.array([[1]] * n), lambda: pa.array([{"a": 1}] * n), lambda: pa.array([b"x"] * n),
+    makers = [lambda: pa.nulls(n), lambda: pa.array([[1]] * n), lambda: pa.array([{"a": 1}] * n),
+    lambda: pa.array([b"x"] * n),
               lambda: pa.array(["a", None] * n)[:n].dictionary_encode(), lambda: pa.array([1] * n, pa.decimal128(5, 2)),
               lambda: pa.array([1] * n, pa.time32("s")), lambda: pa.array([1] * n, pa.duration("s")),
               lambda: pa.array([2**62] * n, pa.timestamp("s", "UTC")), lambda: pa.array([1] * n, pa.date32()),
-              lambda: pa.array([True, None] * n)[:n], lambda: pa.array([1.5] * n, pa.float16()), lambda: pa.array([2**63] * n, pa.uint64()),
+              lambda: pa.array([True, None] * n)[:n], lambda: pa.array([1.5] * n, pa.float16()),
+              lambda: pa.array([2**63] * n, pa.uint64()),
               lambda: pa.chunked_array([pa.array(["a"] * n)]), lambda: pa.array(["a"] * n, pa.large_string()),
-              lambda: pa.array(["a"] * n, pa.string_view()), lambda: pa.array([1] * n, pa.month_day_nano_interval()) if n == 0 else pa.nulls(n)]  # fmt: skip
+              lambda: pa.array(["a"] * n, pa.string_view()), lambda: pa.array([1] * n,
+              pa.month_day_nano_interval()) if n == 0 else pa.nulls(n)]  # fmt: skip
     x0 = pa.array(as_numbers(cells)[:, :1].ravel() if cells.columns else [0.0] * n)
     return pa.table([x0, rng.choice(makers)()], names=["x0", rng.choice(["x1", "x0"])])
 

@@ -20,8 +20,10 @@ SECONDS = 3.0
 def small_basis(rng: Random) -> Any:
     """A basis of few and small atoms, or several."""
     makers: list[Callable[[], Any]] = [
-        lambda: bases.Tree(max_leaf_nodes=4, min_samples_leaf=2), lambda: bases.Tree(max_leaf_nodes=3, min_samples_leaf=1),
-        lambda: bases.SymmetricTree(max_depth=2), lambda: bases.Forest(n_estimators=3), lambda: bases.Neural(hidden=2, max_epochs=2),
+        lambda: bases.Tree(max_leaf_nodes=4, min_samples_leaf=2), lambda: bases.Tree(max_leaf_nodes=3,
+        min_samples_leaf=1),
+        lambda: bases.SymmetricTree(max_depth=2), lambda: bases.Forest(n_estimators=3), lambda: bases.Neural(hidden=2,
+        max_epochs=2),
         lambda: bases.Neuron(max_epochs=2), lambda: bases.RegressorBasis(DecisionTreeRegressor(max_depth=2)),
         lambda: [bases.Tree(max_leaf_nodes=3, min_samples_leaf=2), bases.Neural(hidden=2, max_epochs=2)],
         lambda: bases.Union([bases.Tree(max_leaf_nodes=3), bases.Neural(hidden=2, max_epochs=2)]),
@@ -62,7 +64,11 @@ def regressors(rng: Random) -> dict[str, Any]:
 
 def classifiers(rng: Random) -> dict[str, Any]:
     """Valid parameters of a stack of classifiers."""
-    members = [("mean", DummyClassifier()), ("tree", DecisionTreeClassifier(max_depth=2)), ("line", LogisticRegression())]
+    members = [
+        ("mean", DummyClassifier()),
+        ("tree", DecisionTreeClassifier(max_depth=2)),
+        ("line", LogisticRegression()),
+    ]
     return {"estimators": members[: rng.choice([2, 2, 3])], "cv": 2, "random_state": 0}
 
 
@@ -113,7 +119,12 @@ OBJECTS: dict[str, tuple[str, type, dict[str, Any], str]] = {
     "Tweedie": ("loss", losses.Tweedie, {}, "counts"),
     "Hazards": ("loss", losses.Hazards, {}, "survival"),
 }
-TASK_MODEL = {"numbers": "GCERegressor", "counts": "GCERegressor", "classes": "GCEClassifier", "survival": "GCESurvival"}
+TASK_MODEL = {
+    "numbers": "GCERegressor",
+    "counts": "GCERegressor",
+    "classes": "GCEClassifier",
+    "survival": "GCESurvival",
+}
 #: Parameters of which a large valid value is a request for a long time or much memory, and how large is enough.
 COSTLY = {
     "n_estimators": 5, "max_iter": 5, "max_epochs": 5, "hidden": 20, "n_atoms": 20, "restarts": 3, "n_bags": 3,

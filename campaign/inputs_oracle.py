@@ -21,11 +21,13 @@ MOST_WARNINGS = 3
 #: Phrases of numpy, torch and Python itself about their own business.
 INTERNAL = (
     "index out of bounds", "is out of bounds", "out of range", "NoneType", "has no attribute", "object is not",
-    "unsupported operand", "not supported between", "must match the size", "could not be broadcast", "not broadcastable",
+    "unsupported operand", "not supported between", "must match the size", "could not be broadcast",
+    "not broadcastable",
     "cannot be broadcast", "mat1 and mat2", "expected scalar type", "Expected all tensors", "division by zero",
     "truth value", "unhashable", "cannot unpack", "not enough values to unpack", "too many values to unpack",
     "ufunc", "safe_open", "cannot convert float", "assert", "array must not contain infs", "zero-size array",
-    "need at least one array", "argument must be a string or a real number", "missing 1 required", "positional argument",
+    "need at least one array", "argument must be a string or a real number", "missing 1 required",
+    "positional argument",
     "unexpected keyword", "int too large to convert", "Python int too large", "not JSON serializable", "Object of type",
     "DefaultCPUAllocator", "unrecognized", "<lambda>", "inhomogeneous", "codec can't", "surrogates not allowed",
 )  # fmt: skip

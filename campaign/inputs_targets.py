@@ -94,7 +94,8 @@ def _contained(rng: Random, y: Any) -> Any:
         lambda: pd.Series(flat), lambda: pd.DataFrame({"y": flat}), lambda: pd.DataFrame({"y": flat, "z": flat}),
         lambda: pd.Series(pd.Categorical(flat)), lambda: pl.Series(flat.tolist()), lambda: pa.array(flat.tolist()),
         lambda: pa.chunked_array([flat.tolist()]), lambda: torch.as_tensor(np.arange(len(y)) % 2),
-        lambda: np.ma.masked_array(flat, np.arange(len(y)) == 0), lambda: np.ma.masked_array(flat), lambda: flat.tolist(),
+        lambda: np.ma.masked_array(flat, np.arange(len(y)) == 0), lambda: np.ma.masked_array(flat),
+        lambda: flat.tolist(),
         lambda: pd.Series(flat, index=np.arange(len(flat))[::-1]), lambda: iter(flat), lambda: dict(enumerate(flat)),
         lambda: pd.Index(flat), lambda: pl.DataFrame({"y": flat.tolist()}), lambda: tuple(flat), lambda: pd.DataFrame(),
         lambda: torch.zeros(len(y), dtype=torch.bfloat16), lambda: torch.zeros(len(y), requires_grad=True),
@@ -122,14 +123,22 @@ def odd_weight(rng: Random, rows: int) -> tuple[Any, str]:
     u = np.random.default_rng(rng.randrange(2**32)).random(rows)
     first = np.arange(rows) == 0
     makers: dict[str, Callable[[], Any]] = {
-        "ones": lambda: np.ones(rows), "tiny": lambda: u * 1e-300, "huge": lambda: u * 1e300, "zeros": lambda: np.zeros(rows),
-        "denormal": lambda: np.full(rows, 5e-324), "spread": lambda: 10.0 ** (600 * u - 300), "one row": lambda: first * 1.0,
-        "two rows": lambda: (np.arange(rows) < 2) * 1.0, "negative": lambda: u - 0.5, "negative zero": lambda: -np.zeros(rows),
-        "NaN": lambda: np.where(first, np.nan, u), "infinite": lambda: np.where(first, np.inf, u), "integers": lambda: (u * 3).astype(int),
-        "short": lambda: u[:-1], "matrix": lambda: u[:, None], "text": lambda: ["a"] * rows, "number": lambda: 2.0, "booleans": lambda: u > 0.5,
-        "series": lambda: pd.Series(u), "polars": lambda: pl.Series(u), "tensor": lambda: torch.from_numpy(u), "complex": lambda: u + 1j,
-        "objects": lambda: np.array([*u[:-1], 10**400], dtype=object), "masked": lambda: np.ma.masked_array(u, first), "none": lambda: [None] * rows,
-        "large": lambda: np.where(first, 1e15, 1), "sums": lambda: np.full(rows, 1.7e308), "half": lambda: u.astype("float16"),
+        "ones": lambda: np.ones(rows), "tiny": lambda: u * 1e-300, "huge": lambda: u * 1e300,
+        "zeros": lambda: np.zeros(rows),
+        "denormal": lambda: np.full(rows, 5e-324), "spread": lambda: 10.0 ** (600 * u - 300),
+        "one row": lambda: first * 1.0,
+        "two rows": lambda: (np.arange(rows) < 2) * 1.0, "negative": lambda: u - 0.5,
+        "negative zero": lambda: -np.zeros(rows),
+        "NaN": lambda: np.where(first, np.nan, u), "infinite": lambda: np.where(first, np.inf, u),
+        "integers": lambda: (u * 3).astype(int),
+        "short": lambda: u[:-1], "matrix": lambda: u[:, None], "text": lambda: ["a"] * rows, "number": lambda: 2.0,
+        "booleans": lambda: u > 0.5,
+        "series": lambda: pd.Series(u), "polars": lambda: pl.Series(u), "tensor": lambda: torch.from_numpy(u),
+        "complex": lambda: u + 1j,
+        "objects": lambda: np.array([*u[:-1], 10**400], dtype=object), "masked": lambda: np.ma.masked_array(u, first),
+        "none": lambda: [None] * rows,
+        "large": lambda: np.where(first, 1e15, 1), "sums": lambda: np.full(rows, 1.7e308),
+        "half": lambda: u.astype("float16"),
         "odd": lambda: odd(rng), "column": lambda: _column(rng, u),
     }  # fmt: skip
     name = rng.choice(sorted(makers))
@@ -140,11 +149,16 @@ def odd_groups(rng: Random, rows: int) -> tuple[Any, str]:
     """Odd groups of rows, and what they are."""
     index = np.arange(rows)
     makers: dict[str, Callable[[], Any]] = {
-        "of one": lambda: index, "one": lambda: np.zeros(rows), "text": lambda: [f"g{i % 3}" for i in index], "missing": lambda: [None, *index[1:]],
-        "NaN": lambda: np.where(index == 0, np.nan, index % 3), "mixed": lambda: [i if i % 2 else str(i) for i in index], "short": lambda: index[1:],
-        "matrix": lambda: np.column_stack([index, index]), "lists": lambda: [[i] for i in index], "category": lambda: pd.Series(pd.Categorical(index % 3)),
-        "large": lambda: [10**400 + i % 2 for i in index], "dates": lambda: pd.Series(pd.date_range("2020", periods=rows)), "bytes": lambda: [b"g"] * rows,
-        "odd": lambda: odd(rng), "column": lambda: _column(rng, index), "tensor": lambda: torch.from_numpy(index % 3), "dicts": lambda: [{}] * rows,
+        "of one": lambda: index, "one": lambda: np.zeros(rows), "text": lambda: [f"g{i % 3}" for i in index],
+        "missing": lambda: [None, *index[1:]],
+        "NaN": lambda: np.where(index == 0, np.nan, index % 3),
+        "mixed": lambda: [i if i % 2 else str(i) for i in index], "short": lambda: index[1:],
+        "matrix": lambda: np.column_stack([index, index]), "lists": lambda: [[i] for i in index],
+        "category": lambda: pd.Series(pd.Categorical(index % 3)),
+        "large": lambda: [10**400 + i % 2 for i in index], "dates": lambda: pd.Series(pd.date_range("2020",
+        periods=rows)), "bytes": lambda: [b"g"] * rows,
+        "odd": lambda: odd(rng), "column": lambda: _column(rng, index), "tensor": lambda: torch.from_numpy(index % 3),
+        "dicts": lambda: [{}] * rows,
     }  # fmt: skip
     name = rng.choice(sorted(makers))
     return makers[name](), f"groups {name}"

@@ -22,7 +22,8 @@ from gce import bases, frank_wolfe, losses, training
 WORDS = (
     "auto", "neural", "neuron", "tree", "forest", "symmetric", "sign", "squared", "absolute", "huber", "quantile",
     "poisson", "logistic", "cross_entropy", "ordinal", "exact", "brent", "open_loop", "frank_wolfe", "away", "pairwise",
-    "blended", "boosting", "greedy", "each", "common", "robust", "balanced", "from_dtype", "scale", "clip", "cpu", "cuda",
+    "blended", "boosting", "greedy", "each", "common", "robust", "balanced", "from_dtype", "scale", "clip", "cpu",
+    "cuda",
     "cuda:99", "meta", "one", "all", "relu", "tanh", "hardtanh", "absolute", "softmax", "scores", "probabilities",
     "linear", "risk", "pairwise", "no_interactions", "r2", "roc_auc", "accuracy", "neg_log_loss", "stratified",
     "x0", "a", "y", "", " ", "x" * 10_000, "\ud800", "\x1b[31m", "é", "nan", "inf", "1", "None", "0",
