@@ -35,7 +35,7 @@ models = {
 
 # %%
 # Pairwise steps, which move weight from the worst neuron to the best, have the least training error in the end, and
-# retraining the weight with the neuron (nonlinear) the largest. Frank-Wolfe and away-step are the same here: no away step
+# training the weight with the neuron (nonlinear) the largest. Frank-Wolfe and away-step are equal here: no away step
 # was better. On new rows the order is another one: a smaller training error is no aim in itself, and fits stop early
 # by default.
 
