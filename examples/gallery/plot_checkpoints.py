@@ -2,8 +2,8 @@
 Checkpoint and resume
 =====================
 
-A fit with ``checkpoint=folder`` writes each round. Whatever ends the process, the same call goes on from the last round,
-and the model is the same to the bit as if nothing had happened.
+A fit with ``checkpoint=folder`` writes each round. Whatever ends the process, the same call goes on from the last
+round, and the model is the same to the bit as if nothing had happened.
 """
 
 import subprocess
@@ -23,7 +23,7 @@ folder = Path(tempfile.mkdtemp())
 # %%
 # A program that fits, as it would run on a server:
 
-(folder / "train.py").write_text("""
+_ = (folder / "train.py").write_text("""
 import gce
 from sklearn.datasets import load_diabetes
 
@@ -45,7 +45,7 @@ while rounds() < 4 and killed.poll() is None:
     time.sleep(0.01)
 killed.kill()
 print(f"ended with code {killed.wait()}, {rounds()} rounds on disk")
-subprocess.run([sys.executable, "train.py"], cwd=folder, check=True)
+_ = subprocess.run([sys.executable, "train.py"], cwd=folder, check=True)
 print(f"after the second call: {rounds()} rounds on disk")
 
 # %%

@@ -19,8 +19,8 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 model = gce.GCERegressor(random_state=0).fit(X_train, y_train)
 
 # %%
-# Three answers to "which columns matter?": what atoms gained on the training rows (``feature_importances_``, which costs
-# nothing), how much predictions move (Shapley values), and what is lost on new rows if a column is shuffled.
+# Three answers to "which columns matter?": what atoms gained on the training rows (``feature_importances_``, which
+# costs nothing), how much predictions move (Shapley values), and what is lost on new rows if a column is shuffled.
 
 found = model.shap_values(X_test)
 shuffled = permutation_importance(model, X_test, y_test, n_repeats=5, random_state=0).importances_mean
@@ -43,9 +43,8 @@ plt.show()
 
 patient = int(np.argmax(model.predict(X_test)))
 total = found.base_values[patient] + found.values[patient].sum()
-print(
-    f"base {found.base_values[patient]:.1f}, with all columns {total:.1f}, predicted {model.predict(X_test)[patient]:.1f}"
-)
+predicted = model.predict(X_test)[patient]
+print(f"base {found.base_values[patient]:.1f}, with all columns {total:.1f}, predicted {predicted:.1f}")
 for column in np.argsort(-np.abs(found.values[patient]))[:4]:
     print(f"{X.columns[column]:>4} = {X_test.iloc[patient, column]:<7.5g} adds {found.values[patient, column]:+.1f}")
 

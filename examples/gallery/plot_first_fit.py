@@ -36,7 +36,8 @@ low, high = model.predict_interval(X_test, coverage=0.9).T
 inside = (low <= y_test) & (y_test <= high)
 
 fig, ax = plt.subplots(figsize=(6, 4.5), layout="constrained")
-ax.vlines(prediction, low, high, color="0.8", label="interval for 90 % of rows")
+order = prediction.argsort()
+ax.fill_between(prediction[order], low[order], high[order], color="0.9", label="interval for 90 % of rows")
 ax.scatter(prediction, y_test, s=16, label=f"test row ({inside.mean():.0%} are inside)")
 ax.plot([50, 300], [50, 300], color="0.4", linewidth=1, linestyle="--", label="prediction = target")
 ax.set(xlabel="prediction", ylabel="progression of the disease after a year")

@@ -35,7 +35,7 @@ print(one.n_samples_fit_, "rows,", len(one.weights_), "atoms")
 # The program for several processes differs in one line. Each process reads its own row groups; sums of gradients are
 # integers, which have no order, so that the trees cannot depend on who added them up.
 
-(folder / "train.py").write_text("""
+_ = (folder / "train.py").write_text("""
 import gce
 from gce.distributed import process_group
 
@@ -45,7 +45,7 @@ with process_group(timeout=60) as world:
         model.save("model.safetensors")
 """)
 launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-subprocess.run([*launcher, "train.py"], cwd=folder, check=True, capture_output=True)
+_ = subprocess.run([*launcher, "train.py"], cwd=folder, check=True, capture_output=True)
 two = gce.load(folder / "model.safetensors")
 
 # %%

@@ -13,7 +13,7 @@ import pandas as pd
 import gce
 
 rng = np.random.default_rng(0)
-n = 250
+n = 120
 flats = pd.DataFrame({"area": rng.uniform(20, 140, n), "age": rng.uniform(0, 60, n), "floor": rng.integers(0, 9, n)})
 rent = 400 + 14 * flats["area"] - 6 * flats["age"] + 25 * flats["floor"] + rng.normal(0, 250, n)
 
