@@ -7,6 +7,7 @@
 
 #include "losses.hpp"
 #include "round.hpp"
+#include "take_member.hpp"
 
 namespace {
 
@@ -226,19 +227,6 @@ void run_round(const Boost &boost, i64 m, i64 t, void *scratch) {
     boost.risk[at] = sums.total(RISK), boost.level[m] = sums.total(LEVEL);
 }
 
-// The member with the fewest rounds among those that no thread is at; -1 where there is none left.
-i64 take_member(const Boost &boost) {
-    auto *taken = reinterpret_cast<std::atomic<i64> *>(boost.taken);
-    auto *done = reinterpret_cast<std::atomic<i64> *>(boost.done);
-    for (;;) {
-        i64 found = -1, least = boost.count;
-        for (i64 m = 0; m < boost.members; m++)
-            if (!taken[m].load() && done[m].load() < least) found = m, least = done[m].load();
-        i64 free = 0;
-        if (found < 0 || taken[found].compare_exchange_strong(free, 1)) return found;
-    }
-}
-
 // Outputs of trees by the bins of rows, as in training, where their leaves are no longer known.
 void drop_rows(const Round &trees, const double *bound, double *outputs) {
     const Codes codes{trees.codes, trees.n_rows};
@@ -273,11 +261,14 @@ GCE_EXPORT int gce_boost_begin(const Boost *boost) {
 GCE_EXPORT int gce_boost(const Boost *boost, void *scratch) {
     static_assert(sizeof(std::atomic<i64>) == sizeof(i64), "a counter is an integer");
     return guarded([&] {
-        for (i64 m = take_member(*boost); m >= 0; m = take_member(*boost)) {
-            run_round(*boost, m, boost->done[m], scratch);
+        auto *taken = reinterpret_cast<std::atomic<i64> *>(boost->taken);
+        auto *done = reinterpret_cast<std::atomic<i64> *>(boost->done);
+        const auto next = [&] { return take_member(taken, done, boost->members, boost->count); };
+        for (i64 m = next(); m >= 0; m = next()) {
+            run_round(*boost, m, done[m].load(), scratch);
             // in this order: a member that is free has all of its rounds counted
-            reinterpret_cast<std::atomic<i64> *>(boost->done)[m].fetch_add(1);
-            reinterpret_cast<std::atomic<i64> *>(boost->taken)[m].store(0);
+            done[m].fetch_add(1);
+            taken[m].store(0);
         }
         return GCE_OK;
     });
