@@ -173,6 +173,37 @@ def test_a_full_disk_leaves_the_old_predictions(tmp_path, monkeypatch):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["m.safetensors", "out.csv", "rows.csv"]
 
 
+SAVE = """
+import os, sys
+from pathlib import Path
+from gce.io.atomic import atomic_replace
+
+with atomic_replace(Path(sys.argv[1])) as part:
+    part.write_bytes(b"half")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@POSIX
+def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tmp_path):
+    path = tmp_path / "m[1].safetensors"
+    command, pipes = [sys.executable, "-c", SAVE, str(path)], {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as killed, subprocess.Popen(command, text=True, **pipes) as other:
+        assert killed.stdout.readline().strip() == b"writing"
+        assert other.stdout.readline() == "writing\n"
+        killed.kill()
+        killed.wait()
+        assert len(list(tmp_path.iterdir())) == 2
+        fitted().save(path)
+        assert len(list(tmp_path.iterdir())) == 2
+        gce.load(path)
+        other.communicate("")
+    assert other.returncode == 0
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert path.read_bytes() == b"half"
+
+
 FIT = """
 import sys
 import numpy as np

@@ -31,6 +31,7 @@ from gce._utils.warn import warn_user
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.slot import ActiveSetState
 from gce.io import container
+from gce.io.atomic import remove_partial_files
 from gce.io.container import ModelFileError
 from gce.io.fingerprints import fingerprint
 from gce.io.migration import upgrade
@@ -66,7 +67,7 @@ class Checkpoint:
         if writes:
             self.folder.mkdir(parents=True, exist_ok=True)
             for name in (_HEAD, *(f"*{kind}-*.safetensors" for kind in _KINDS)):
-                container.remove_partial_files(self.folder, name)
+                remove_partial_files(self.folder, name)
         #: The seed and the fingerprint of the fit in the folder; None where there is none yet.
         self.seed: int | None = None
         self._known: dict[str, Any] | None = None
