@@ -19,7 +19,6 @@ from campaign.children import Tick
 from campaign.kill_fits import FITS, NUMBERS, X, course, fitted
 from gce.bases import Neural, Tree
 from gce.cli import main
-from gce.cli.app import app
 from gce.distributed import process_group
 from gce.estimators import _shard_choice
 from gce.io.models import digest

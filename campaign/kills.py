@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
 import socket
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from campaign.children import DONE, FAILED, HANGS, INTERRUPTED, Child, End, Moment, Tick, counted
+from campaign.children import DONE, FAILED, INTERRUPTED, Child, End, Moment, Tick, counted
 from campaign.kill_jobs import FILE_JOBS, FIT_JOBS, SHARD_JOBS, Job, Materials
 from campaign.memory_limits import has_cgroups
 from campaign.outcomes import Outcome
@@ -104,7 +104,7 @@ class Kills:
         for child in children:
             status = child.wait()
             if status != DONE:
-                raise Broken(f"called again it ended with {status}: {child.said()}")
+                raise BrokenError(f"called again it ended with {status}: {child.said()}")
         return answer.read_text()
 
     def killed(self, job: Job, folder: Path, end: End, moment: Moment, rank: int) -> int | str:
@@ -117,11 +117,11 @@ class Kills:
         status = children[rank].wait()
         for i, child in enumerate(children):
             if i != rank and (other := child.wait()) not in (DONE, FAILED):
-                raise Broken(f"process {i} ended with {other} after process {rank} had: {child.said()}")
+                raise BrokenError(f"process {i} ended with {other} after process {rank} had: {child.said()}")
         good = (DONE, *SANE[end])
         refused = end is None and status == FAILED and any(word in children[rank].said() for word in REFUSED)
         if status not in good and not refused:
-            raise Broken(f"it ended with {status}: {children[rank].said()}")
+            raise BrokenError(f"it ended with {status}: {children[rank].said()}")
         return status
 
     def check_standing(self, job: Job, folder: Path, expected: str, end: End) -> None:
@@ -131,9 +131,9 @@ class Kills:
         found = folder.parent / "standing"
         child = Child(lambda tick: found.write_text(job.result(folder)), folder)
         if child.wait() != DONE:
-            raise Broken(f"{job.replaces} is neither the old file nor a new one: {child.said()}")
+            raise BrokenError(f"{job.replaces} is neither the old file nor a new one: {child.said()}")
         if found.read_text() != expected and not (job.goes_on and end is signal.SIGINT):
-            raise Broken(f"{job.replaces} is not what an undisturbed call writes")
+            raise BrokenError(f"{job.replaces} is not what an undisturbed call writes")
 
     def outcome(self, job: Job, case: int, rng: random.Random) -> Outcome:
         """Kill a job once, and call it again."""
@@ -148,18 +148,18 @@ class Kills:
             self.check_standing(job, folder, reference.result, end)
             found = Reference(**json.loads(self.finished(job, folder, processes)))
             if found.result != reference.result:
-                raise Broken("what it left in the end differs from what an undisturbed call leaves")
+                raise BrokenError("what it left in the end differs from what an undisturbed call leaves")
             left = leftovers(folder)
             if left:
-                raise Broken(f"it left {left} behind")
-        except Broken as broken:
+                raise BrokenError(f"it left {left} behind")
+        except BrokenError as broken:
             return Outcome(case, kind, f"{moment}: {broken}")
         shutil.rmtree(folder.parent)
         ended = "done before" if status == DONE else "resumed" if job.goes_on else "old or new file, and done again"
         return Outcome(case, f"{kind}: {ended}, bit-equal")
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     """A promise was broken, in words."""
 
 

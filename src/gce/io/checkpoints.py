@@ -31,7 +31,6 @@ from gce._utils.warn import warn_user
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.slot import ActiveSetState
 from gce.io import container
-from gce.io.atomic import remove_partial_files
 from gce.io.container import ModelFileError
 from gce.io.fingerprints import fingerprint
 from gce.io.migration import upgrade
@@ -65,6 +64,8 @@ class Checkpoint:
     def __init__(self, folder: str | Path, writes: bool = True) -> None:
         self.folder, self._writes = Path(folder), writes
         if writes:
+            from gce.io.atomic import remove_partial_files
+
             self.folder.mkdir(parents=True, exist_ok=True)
             for name in (_HEAD, *(f"*{kind}-*.safetensors" for kind in _KINDS)):
                 remove_partial_files(self.folder, name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,8 +17,6 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
-
-from gce.io.atomic import atomic_replace
 
 FORMAT, VERSION = "gce", 6
 
@@ -78,6 +76,9 @@ def write(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, Tenso
     meta, tensors : dict
         See :func:`serialize`.
     """
+    # most fits write no file
+    from gce.io.atomic import atomic_replace
+
     with atomic_replace(Path(path)) as part:
         part.write_bytes(serialize(path, meta, tensors))
 
