@@ -6,6 +6,7 @@ The process that forks computes nothing itself: threads of libraries do not surv
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import sys
@@ -102,6 +103,11 @@ class Child:
         lines = self._said.read_text(errors="replace").split("\n") if self._said.exists() else []
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
+    def error(self) -> str:
+        """The error that ended it: the last line of a traceback, or all that a command said, which breaks lines."""
+        text = self._said.read_text(errors="replace")
+        return self.said() if "Traceback" in text else "".join(text.split())
+
     def _close(self, status: int | str) -> int | str:
         os.close(self._heard)
         if self._group is not None:
@@ -146,6 +152,8 @@ class _Inside:
         except SystemExit as leaving:
             status = leaving.code if isinstance(leaving.code, int) else FAILED
         except BaseException:
+            # a limit of the work is none of its last words
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             traceback.print_exc()
         finally:
             sys.stdout.flush()
