@@ -3,10 +3,7 @@
 import errno
 import os
 import shutil
-import subprocess
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -326,13 +323,3 @@ def test_a_fit_goes_on_elsewhere(folder):
     here.fit(X, ONE, checkpoint=folder)
     there.fit(X, ONE, checkpoint=folder.with_name("copy"))
     np.testing.assert_allclose(here.history_[0]["risk"], there.history_[0]["risk"])
-
-
-def test_twenty_kills(tmp_path):
-    """In a process of its own, which forks: see kills.py."""
-    program = Path(__file__).with_name("kills.py")
-    done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path)], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "20 kills" in done.stdout

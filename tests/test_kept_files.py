@@ -173,6 +173,19 @@ def test_a_full_disk_leaves_the_old_predictions(tmp_path, monkeypatch):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["m.safetensors", "out.csv", "rows.csv"]
 
 
+def test_errors_of_a_format_name_the_file_and_leave_the_old_one(tmp_path, monkeypatch):
+    out = tmp_path / "out.parquet"
+    out.write_text("old")
+
+    def refuse(frame, path):
+        raise pl.exceptions.ComputeError("underlying IO error: File too large")
+
+    monkeypatch.setitem(sys.modules["gce.cli.writing"]._WRITERS, ".parquet", refuse)
+    with pytest.raises(OSError, match=r"out\.parquet could not be written: underlying IO error: File too large"):
+        sys.modules["gce.cli.writing"].write_table(pl.DataFrame({"a": [1.0]}), out)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("out.parquet", "old")]
+
+
 SAVE = """
 import os, sys
 from pathlib import Path

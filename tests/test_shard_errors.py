@@ -100,6 +100,13 @@ def test_a_full_disk_is_an_error_that_names_the_folder(tmp_path, monkeypatch):
     assert not list((tmp_path / "work").iterdir())
 
 
+def test_a_working_folder_that_was_removed_is_an_error_that_says_so(tmp_path):
+    with workspace(tmp_path) as files:
+        files.folder.rmdir()
+        with pytest.raises(FileNotFoundError, match=r"gce-.* was removed during the fit: give Shards a folder"):
+            files.array("codes", (8,), np.float64)
+
+
 def test_working_files_are_removed(tmp_path):
     gce.GCERegressor(**TREE).fit(gce.Shards(batches(), target="y", folder=tmp_path / "work"))
     assert not list((tmp_path / "work").iterdir())

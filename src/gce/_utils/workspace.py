@@ -59,6 +59,11 @@ class Workspace:
             with path.open("wb") as file:
                 _allocate(file.fileno(), size)
         except OSError as error:
+            if not self.folder.is_dir():
+                raise FileNotFoundError(
+                    f"the working folder {str(self.folder)!r} was removed during the fit: give Shards a folder that "
+                    "nobody cleans up meanwhile"
+                ) from error
             path.unlink(missing_ok=True)
             raise OSError(
                 error.errno,

@@ -58,4 +58,8 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
         return
     remove_abandoned_files(path)
     with atomic_replace(path) as new:
-        write(frame, new)
+        try:
+            write(frame, new)
+        except pl.exceptions.PolarsError as error:
+            # what the system refused is an error of the format there, without the file
+            raise OSError(f"{path} could not be written: {next(iter(str(error).splitlines()), '')}") from error
