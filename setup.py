@@ -53,7 +53,7 @@ def extensions() -> list[Extension]:
             include_dirs=[SHARED],
             define_macros=[("GCE_MODULE", f"PyInit__native_{level}"), ("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=[*common, *flags],
-            extra_link_args=[] if windows else ["-s", "-pthread"],
+            extra_link_args=["-s", "-pthread"] if sys.platform == "linux" else [],
             py_limited_api=True,
         )
         for level, flags in levels.items()

@@ -1,7 +1,10 @@
 """Small problems that the tests share."""
 
+import inspect
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from gce._utils.random import Streams
@@ -157,3 +160,12 @@ def codes_by_column(binned):
     """The codes of binned rows column by column, ``(d, N)``."""
     every = binned.codes.transpose(0, 2, 1).reshape(4 * len(binned.codes), len(binned.X))
     return every[: len(binned.bins.widths)]
+
+
+#: scipy's word for a generator, since 1.15 and before.
+SEEDED_BY = "rng" if "rng" in inspect.signature(sp.random_array).parameters else "random_state"
+
+
+def random_sparse(rng, shape, density, format):
+    """A sparse array of normal numbers."""
+    return sp.random_array(shape, density=density, format=format, data_sampler=rng.normal, **{SEEDED_BY: rng})

@@ -19,7 +19,7 @@ import gce
 from gce.bases import Forest, Neural, Neuron, SignTree, SymmetricTree, Tree, Union
 from gce.frank_wolfe import Blended, Boosting
 from gce.io.container import VERSION
-from gce.losses import Power, PseudoHuber, Quantile
+from gce.losses import Power, PseudoHuber, Quantile, Quantiles, Tweedie
 
 FOLDER = Path(__file__).with_name("files")
 NET = {"hidden": 2, "max_epochs": 15}
@@ -114,6 +114,43 @@ def of_version_6():
     yield "nn_kinds", gce.NNRegressor(**AT_ONCE), X, number
 
 
+def of_version_7():
+    """The same of what version 7 added."""
+    X = table(60, 0)
+    number, label = targets(X)
+    tree, net, forest = Tree(max_leaf_nodes=4, min_samples_leaf=3), Neural(**NET), Forest(n_estimators=2)
+    mixed, short = [tree, forest, net], {**GREEDY, "max_iter": 3}
+    count, two = np.floor(number), np.column_stack([number, -number])
+    yield "gce_poisson", gce.GCERegressor(basis=mixed, loss="poisson", **short), X, count
+    yield "gce_poisson_base", gce.GCERegressor(basis=[tree, net], loss="poisson", **short), X, count
+    yield "gce_gamma", gce.GCERegressor(basis=tree, loss="gamma", **GREEDY), X, number + 0.1
+    yield "gce_tweedie", gce.GCERegressor(basis=net, loss=Tweedie(1.3), **GREEDY), X, number
+    yield "gce_clipped", gce.GCERegressor(basis=tree, loss="huber", **GREEDY), X, number
+    yield "gce_quantiles", gce.GCERegressor(basis=[tree, net], loss=Quantiles([0.1, 0.5, 0.9]), **short), X, number
+    yield "gce_ordinal", gce.GCEClassifier(basis=mixed, loss="ordinal", **short), X, label
+    labels = np.column_stack([label == "owl", X["open"].eq(True), number > 1])
+    yield "gce_labels", gce.GCEClassifier(basis=mixed, **short), X, labels
+    follow = np.column_stack([np.arange(60) % 3 > 0, 1 + np.floor(4 * number)])
+    yield "survival_cox", gce.GCESurvival(basis=mixed, **short), X, follow
+    yield "survival_hazards", gce.GCESurvival(basis=tree, loss="hazards", **GREEDY), X, follow
+    sets = [["size", "age"], ["colour", "open"]]
+    yield "gce_interactions", gce.GCERegressor(basis=mixed, interaction_cst=sets, **short), X, number
+    vector = Tree(max_leaf_nodes=4, outputs_per_tree="all")
+    yield "gce_vector", gce.GCERegressor(basis=vector, **GREEDY), X, two
+    yield "gce_vector_classes", gce.GCEClassifier(basis=vector, **GREEDY), X, label
+    yield "gce_default", gce.GCERegressor(**short), X, number
+    yield "ngce_poisson", gce.NGCERegressor(n_atoms=2, loss="poisson", **AT_ONCE), X, count
+    wide = table(300, 3)
+    noise = np.random.default_rng(0).normal(size=300) * np.where(wide["colour"] == "red", 8.0, 0.1)
+    several = {"basis": [tree, net], "cv": 3, "max_iter": 20, "random_state": 0}
+    yield "gce_scaled", gce.GCERegressor(**several), wide, noise
+
+
+def also_given(name, X):
+    """What a model of this name is fitted with beside rows and targets."""
+    return {"base_score": np.log(1.0 + np.arange(len(X)) % 3)} if name.endswith("_base") else {}
+
+
 def families(X, number, label):
     """Every class of trees with all of its parameters, several classes in each form of ``basis``."""
     net = Neural(**NET)
@@ -205,6 +242,14 @@ def edits(fitted):
     yield "ngce_pruned", fitted["ngce_softmax"].prune(2, X=X, y=label)
 
 
+def edits_of_version_7(fitted):
+    """The same of models that version 7 added."""
+    X = table(60, 0)
+    yield "survival_pruned", fitted["survival_cox"].prune(3, X=X)
+    yield "gce_labels_pruned", fitted["gce_labels"].prune(3, X=X)
+    yield "gce_scaled_pruned", fitted["gce_scaled"].prune(3, X=table(300, 3))
+
+
 def answers(model, rows):
     """Predictions of a model: probabilities of a classifier."""
     return (model.predict_proba if hasattr(model, "predict_proba") else model.predict)(rows)
@@ -215,8 +260,14 @@ def learned(model, rows):
     said = {}
     if hasattr(model, "atom_names_"):
         said |= {"names": model.atom_names_, "weights": np.asarray(model.weights_).ravel().tolist()}
-    if len(getattr(model, "residuals_", ())):
+    if len(getattr(model, "residuals_", ())) and model.loss_.outputs_per_target == 1:
         said["interval"] = np.asarray(model.predict_interval(rows)).ravel().tolist()
+    if hasattr(model, "event_times_"):
+        said["survival"] = np.asarray(model.predict_survival_function(rows)).ravel().tolist()
+    if getattr(model.result_, "importances", None) is not None:
+        said["importances"] = model.feature_importances_.tolist()
+        # of trees by the training weight in their leaves
+        said["shapley"] = np.abs(model.shap_values(rows).values).sum(axis=0).ravel().tolist()
     if hasattr(model, "history_"):
         said["risk"] = [entry["risk"] for entry in model.history_]
         stages = getattr(model, "staged_predict_proba", getattr(model, "staged_predict", None))
@@ -238,11 +289,12 @@ def missing():
     fitted = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, model, X, y in (*models(), *of_version_6()):
+        for name, model, X, y in (*models(), *of_version_6(), *of_version_7()):
             path = FOLDER / f"v{VERSION}_{name}.safetensors"
-            fitted[name] = gce.load(path) if path.exists() else model.fit(as_given(X, name), y)
+            given = as_given(X, name)
+            fitted[name] = gce.load(path) if path.exists() else model.fit(given, y, **also_given(name, X))
             yield name, fitted[name], path
-        for name, model in edits(fitted):
+        for name, model in (*edits(fitted), *edits_of_version_7(fitted)):
             yield name, model, FOLDER / f"v{VERSION}_{name}.safetensors"
 
 

@@ -83,7 +83,7 @@ CASES = [
         GCERegressor(),
         (X, y),
         {"X_val": X, "y_val": y, "sample_weight_val": 0 * y},
-        "nothing to watch|at least one non-zero",
+        "nothing to monitor|at least one non-zero",
     ),
     (
         GCEClassifier(),

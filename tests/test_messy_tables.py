@@ -78,7 +78,7 @@ NUMBERS = {
     "pandas arrow uint": (INTEGERS, pandas_arrow(INTEGERS, pa.uint64())),
     "pandas arrow float": (QUARTERS, pandas_arrow(QUARTERS, pa.float32())),
     "pandas arrow decimal": (QUARTERS, pandas_arrow(DECIMALS, pa.decimal128(10, 2))),
-    "polars decimal": (QUARTERS, pl.Series(DECIMALS, dtype=pl.Decimal(20, 4))),
+    "polars decimal": (QUARTERS, pl.Series(DECIMALS, dtype=pl.Decimal(20, 4), strict=False)),
     "polars Int128": (INTEGERS, pl.Series(INTEGERS, dtype=pl.Int128)),
     "polars UInt64": (INTEGERS, pl.Series(INTEGERS, dtype=pl.UInt64)),
     "polars NaN and null": (QUARTERS, pl.Series([float("nan") if i % 14 == 0 else v for i, v in enumerate(QUARTERS)])),

@@ -306,7 +306,7 @@ def test_later_and_foreign_formats_are_told_apart(path):
     model.save(path)
     meta, tensors = container.read(path)
     for version, message in (
-        (7, r"has format version 7, but this version of gce reads up to 6; upgrade gce"),
+        (8, r"has format version 8, but this version of gce reads up to 7; upgrade gce"),
         (True, "has invalid metadata"),
         ("1", "has invalid metadata"),
         (0, "has invalid metadata"),

@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import ThreadpoolController
 
 from gce import GCERegressor
 from gce._utils import parallel
@@ -51,6 +54,72 @@ def test_a_fit_leaves_torch_as_it_was(three_threads):
     model.fit(X, X[:, 0])
     assert seen == [1, 1]
     assert torch.get_num_threads() == 3
+
+
+def in_thread(work):
+    """What work returns in a thread of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result(timeout=60)
+
+
+def blas_threads():
+    return {found["num_threads"] for found in ThreadpoolController().select(user_api="blas").info()}
+
+
+def test_threads_that_overlap_leave_the_numbers_of_the_user(three_threads):
+    # the second begins within the first and ends after it
+    def second():
+        with parallel.one_blas_thread(), parallel.torch_threads(2):
+            inside.wait(60)
+            first_done.wait(60)
+        return torch.get_num_threads(), parallel.threads()
+
+    inside, first_done = threading.Barrier(2), threading.Event()
+    with ThreadpoolController().select(user_api="blas").limit(limits=2), ThreadPoolExecutor(1) as pool:
+        before = blas_threads()
+        with parallel.one_blas_thread(), parallel.alone():
+            assert blas_threads() == {1}
+            # threads that meet torch beside a fit
+            assert in_thread(parallel.threads) == 3
+            other = pool.submit(second)
+            inside.wait(60)
+        first_done.set()
+        assert other.result(timeout=60) == (3, 3)
+        assert blas_threads() == before
+        assert torch.get_num_threads() == in_thread(torch.get_num_threads) == 3
+
+
+def test_the_calling_thread_does_what_no_other_can_be_started_for(monkeypatch):
+    def refuse(*given):
+        raise RuntimeError("can't start new thread")
+
+    with parallel.workers(2) as run:
+        monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+        assert run([lambda i=i: i for i in range(5)]) == list(range(5))
+
+
+AT_THE_END = """
+import atexit
+import threading
+from gce._utils import parallel
+
+def twice():
+    with parallel.workers(2) as run:
+        assert run([lambda: 1, lambda: 2]) == [1, 2]
+
+def later():
+    threading.main_thread().join()
+    twice()
+
+twice()
+atexit.register(twice)
+threading.Thread(target=later).start()
+"""
+
+
+def test_tasks_are_run_while_the_interpreter_ends():
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.decode()) == (0, "")
 
 
 CHILD = """

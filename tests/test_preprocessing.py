@@ -239,7 +239,9 @@ def test_categories_by_name_place_and_mask():
         assert coded[:3, 0].tolist() == [0, 1, 2]
     assert learned(pd.DataFrame({"a": pd.Categorical([3, 1, 3, None])}))[0].columns[0].categories == (1, 3)
     assert [c.kind for c in learned(np.array([[1, "a"], [2, "b"]]))[0].columns] == ["number", "category"]
-    assert [c.kind for c in learned(pl.DataFrame({"d": [Decimal("1.5"), None, Decimal(2)]}))[0].columns] == ["number"]
+    assert [c.kind for c in learned(pl.DataFrame({"d": [Decimal("1.5"), None, Decimal("2.0")]}))[0].columns] == [
+        "number"
+    ]
 
 
 @pytest.mark.parametrize(

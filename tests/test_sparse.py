@@ -18,6 +18,7 @@ from gce.bases import Neural, Neuron, Pool
 from gce.preprocessing.row_hashes import hash_row_set
 from gce.preprocessing.scaling import Standardizer
 from gce.preprocessing.sparse import SparseRows, append_ones, matmul_into, matmul_transposed, stack_rows
+from helpers import random_sparse
 
 NET = {"hidden": 4, "max_epochs": 30}
 GREEDY = {"max_atoms": 3, "cv": 2, "random_state": 0}
@@ -28,7 +29,7 @@ FORMATS = [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matri
 def table(n=90, d=12, seed=0):
     """Sparse rows, one column constant and one empty, and a target."""
     rng = np.random.default_rng(seed)
-    X = sp.random_array((n, d), density=0.3, rng=rng, format="lil", data_sampler=rng.normal)
+    X = random_sparse(rng, (n, d), density=0.3, format="lil")
     X[:, 3], X[:, 4] = 2.0, 0.0
     X = sp.csr_array(X)
     return X, 2 * X[:, [0]].sum(1) - X[:, [1]].sum(1) + np.sin(X.sum(1)) + 0.1 * rng.normal(size=n)

@@ -9,6 +9,7 @@ import gce
 from gce.preprocessing.scaling import Standardizer, share_a_unit
 from gce.preprocessing.sparse import SparseRows
 from gce.training.families import choose_bases
+from helpers import random_sparse
 
 FAST = {"max_atoms": 6, "cv": 2, "random_state": 0, "verbose": False}
 
@@ -16,7 +17,7 @@ FAST = {"max_atoms": 6, "cv": 2, "random_state": 0, "verbose": False}
 def table(n=120, d=30, seed=0):
     """Sparse rows and a target that bends with a column."""
     rng = np.random.default_rng(seed)
-    X = sp.random_array((n, d), density=0.2, rng=rng, format="csr", data_sampler=rng.normal)
+    X = random_sparse(rng, (n, d), density=0.2, format="csr")
     first, second = X[:, [0, 1]].toarray().T
     return X, 2 * first - np.abs(second) + 0.1 * rng.normal(size=n)
 

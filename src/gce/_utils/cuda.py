@@ -197,6 +197,25 @@ def _module(file: str, index: int) -> ctypes.c_void_p:
     return module
 
 
+def prepare(device: torch.device) -> int:
+    """Compile all kernels for a device, and keep them for later processes.
+
+    Parameters
+    ----------
+    device : torch.device
+        The device.
+
+    Returns
+    -------
+    int
+        Number of files.
+    """
+    files = [name for name in _texts() if name.endswith(".cu")]
+    for file in files:
+        _module(file, _index(device))
+    return len(files)
+
+
 def compiled(file: str, options: tuple[str, ...], nvrtc: Any = None) -> bytes:
     """Machine code of a file in ``gce/kernels``; every other file there can be included by its name.
 
@@ -252,13 +271,17 @@ def _cache_file(file: str, options: tuple[str, ...]) -> Path | None:
     version = (ctypes.c_int(), ctypes.c_int())
     _nvrtc().nvrtcVersion(*map(ctypes.byref, version))
     named = repr((file, options, [part.value for part in version], sorted(_texts().items())))
+    return cache_folder() / f"gce_{hashlib.sha256(named.encode()).hexdigest()}.cubin"
+
+
+def cache_folder() -> Path:
+    """The folder of torch's own kernels."""
     own = os.environ.get("PYTORCH_KERNEL_CACHE_PATH")
     try:
         shared = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:  # no home
         shared = Path(tempfile.gettempdir())
-    folder = Path(own) if own else Path(shared) / "torch" / "kernels"
-    return folder / f"gce_{hashlib.sha256(named.encode()).hexdigest()}.cubin"
+    return Path(own) if own else Path(shared) / "torch" / "kernels"
 
 
 def _keep(path: Path, code: bytes) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 import torch
@@ -35,7 +35,7 @@ def bounded(n_jobs: int | None) -> int | None:
 
 def threads() -> int:
     """The number of threads that compiled loops may use here."""
-    return _threads.get() or min(_fork.torch_threads or torch.get_num_threads(), MOST_THREADS)
+    return _threads.get() or min(_fork.torch_threads or _torch.count(), MOST_THREADS)
 
 
 @contextmanager
@@ -67,13 +67,9 @@ def alone_if_few(numbers: torch.Tensor) -> AbstractContextManager[None]:
     return alone() if numbers.device.type == "cpu" and numbers.numel() < _FEW else nullcontext()
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
+def one_blas_thread() -> AbstractContextManager[None]:
     """Linear algebra of numpy and scipy on the calling thread, for many small systems in sequence."""
-    # imported where it is needed: it looks for libraries that are loaded by then
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
-    return limits
+    return _blas.limited()
 
 
 def together() -> AbstractContextManager[None]:
@@ -87,12 +83,11 @@ def torch_threads(n_jobs: int | None) -> Iterator[None]:
     if n_jobs is None:
         yield
         return
-    before = torch.get_num_threads()
-    _fork.set_torch_threads(effective_n_jobs(bounded(n_jobs)))
+    before = _torch.enter(effective_n_jobs(bounded(n_jobs)))
     try:
         yield
     finally:
-        _fork.set_torch_threads(before)
+        _torch.leave(before)
 
 
 @contextmanager
@@ -123,8 +118,14 @@ def _run(pool: ThreadPoolExecutor, threads: int, tasks: Sequence[Callable[[], An
                 waiting.clear()
                 raise
 
-    done = [pool.submit(work) for _ in range(min(threads, len(tasks)))]
+    done = []
     try:
+        try:
+            for _ in range(min(threads, len(tasks))):
+                done.append(pool.submit(work))
+        except RuntimeError:
+            # no thread can be started, as at the end of the interpreter: the calling one does what is left
+            work()
         for some in done:
             some.result()
     finally:
@@ -172,20 +173,109 @@ class _Fork:
         #: Torch's threads in the parent of a process that must not use them; None in all others.
         self.torch_threads: int | None = None
 
-    def set_torch_threads(self, count: int) -> None:
-        torch.set_num_threads(count if self.torch_threads is None else 1)
-
     def before(self) -> None:
         # 1: omp_pause_soft, which keeps settings
         self._ended = self._pause is not None and self._pause(1) == 0
 
     def in_child(self) -> None:
         _pool.forget()
+        _blas.forget()
+        _torch.forget_other_threads()
         if not self._ended and self.torch_threads is None:
             self.torch_threads = torch.get_num_threads()
             torch.set_num_threads(1)
 
 
-_pool, _fork = _Pool(), _Fork()
+class _TorchThreads:
+    """Torch's number of threads, which several threads change for a while at the same time.
+
+    Each thread has a number of its own, but its first one is what any thread set last. A thread that meets torch beside
+    a fit would take the fit's number for the user's, and leave it behind.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._users_number, self._last = Lock(), 0, 0, 0
+        self._here = local()
+
+    def count(self) -> int:
+        """The calling thread's number."""
+        with self._lock:
+            return self._count()
+
+    def _count(self) -> int:
+        found = torch.get_num_threads()
+        if not getattr(self._here, "known", False):
+            self._here.known = True
+            if self._users and found == self._last:
+                found = self._users_number
+                torch.set_num_threads(found)
+        return found
+
+    def enter(self, count: int) -> int:
+        """Set the calling thread's number; the one before, which :meth:`leave` takes."""
+        with self._lock:
+            before = self._count()
+            if not self._users:
+                self._users_number = before
+            self._users += 1
+            self._here.depth = getattr(self._here, "depth", 0) + 1
+            self._set(count)
+            return before
+
+    def leave(self, before: int) -> None:
+        with self._lock:
+            self._users -= 1
+            self._here.depth -= 1
+            self._set(before)
+
+    def _set(self, count: int) -> None:
+        self._last = count if _fork.torch_threads is None else 1
+        torch.set_num_threads(self._last)
+
+    def forget_other_threads(self) -> None:
+        """In a child process, which has the calling thread alone."""
+        self._lock = Lock()
+        depth = getattr(self._here, "depth", 0)
+        if self._users > depth:
+            # threads that are started here begin with the number of this one
+            torch.set_num_threads(torch.get_num_threads())
+        self._users = depth
+
+
+class _Blas:
+    """One thread for linear algebra, which several threads ask for at the same time.
+
+    The limit is the whole process's in most libraries. One who finds the limit of another in place restores what was
+    before both.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """As a child process must: the lock may be held."""
+        self._lock, self._users = Lock(), 0
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        # imported where it is needed: it looks for libraries that are loaded by then
+        from threadpoolctl import ThreadpoolController
+
+        libraries = ThreadpoolController().select(user_api="blas")
+        with self._lock:
+            own = libraries.limit(limits=1)
+            if not self._users:
+                self._first = own
+            first, self._users = self._first, self._users + 1
+        try:
+            with own:
+                yield
+        finally:
+            with self._lock, first:
+                # on leaving, a limit sets what it found
+                self._users = max(self._users - 1, 0)
+
+
+_pool, _fork, _torch, _blas = _Pool(), _Fork(), _TorchThreads(), _Blas()
 if hasattr(os, "register_at_fork"):  # where processes fork at all
     os.register_at_fork(before=_fork.before, after_in_child=_fork.in_child)

@@ -1,4 +1,4 @@
-"""The command line: ``gce fit``, ``predict``, ``inspect``, ``report``, ``export``, ``compare``."""
+"""The command line: ``gce fit``, ``predict``, ``inspect``, ``report``, ``export``, ``compare``, ``warmup``."""
 
 from __future__ import annotations
 

@@ -14,9 +14,10 @@ from gce.cli.fit import fit
 from gce.cli.inspect import inspect
 from gce.cli.predict import predict
 from gce.cli.report import report
+from gce.cli.warmup import warmup
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-for command in (fit, predict, inspect, report, export, compare):
+for command in (fit, predict, inspect, report, export, compare, warmup):
     app.command()(report_errors(command))
 
 

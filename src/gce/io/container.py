@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-FORMAT, VERSION = "gce", 6
+FORMAT, VERSION = "gce", 7
 
 Meta = dict[str, Any]
 Tensors = dict[str, Tensor]

@@ -103,7 +103,6 @@ def save(model: Any, path: str | Path, kinds: Kinds, resumable: bool = False) ->
             parts.add("summary", families.store_summary(result))
         elif result.families:
             parts.add("history", families.store_epochs(result.families[0]))
-    # earlier versions read such a file too, and predict constant intervals
     if result.calibration.scale is not None:
         parts.add("scale", families.store_scale(result.calibration.scale))
     data = container.serialize(path, parts.meta, parts.tensors)
@@ -157,7 +156,6 @@ def _fitted(model: Any, result: FitResult) -> dict[str, Any]:
     fitted |= result.target.stored(result.calibration)
     if result.folds is not None:
         fitted["_folds"] = list(result.folds)
-    # earlier versions can read a file without it
     if result.interactions is not None:
         sets = result.interactions
         fitted["_interactions"] = sets if isinstance(sets, str) else [list(one) for one in sets]

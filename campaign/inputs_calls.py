@@ -1,0 +1,156 @@
+"""Calls of methods of fitted models, and of public functions, with odd arguments."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sklearn.linear_model import Ridge
+
+import gce
+from campaign.inputs_cases import DATA, Case, described, fitted, mentioned, odd_parameters, odd_rows, watched_method
+from campaign.inputs_fitted import Fitted, fitted_model
+from campaign.inputs_models import affordable, greedy
+from campaign.inputs_oracle import FaultError, Refused, check_predictions, watched
+from campaign.inputs_targets import odd_groups, odd_target, odd_weight
+from campaign.inputs_values import odd
+
+METHODS = (
+    "predict_interval", "predict_survival_function", "predict_cumulative_hazard_function", "staged_predict",
+    "staged_predict_proba", "score", "prune", "pruning_path", "reweight", "remove", "add", "shap_values",
+    "shap_interaction_values", "report", "save", "explain", "bound_report", "to_onnx", "predict", "set_params",
+    "without_unused", "predict_log_proba",
+)  # fmt: skip
+EDITS = ("prune", "reweight", "remove", "add", "without_unused")
+
+
+def methods_case(rng: Random) -> Case:
+    """A method of a fitted model with one or two odd arguments."""
+    kept = fitted_model(rng)
+    method = rng.choice([name for name in METHODS if hasattr(kept.model, name)])
+    if method in ("report", "to_onnx") and rng.random() < 0.6:  # these take long
+        method = "score"
+    given = valid_arguments(rng, kept, method)
+    odd_ones = odd_arguments(rng, kept, method, given)
+    words = f"{kept.words}.{method} {', '.join(odd_ones.values())}"
+    mentions = (*DATA, *odd_ones, *mentioned({name: given[name] for name in odd_ones if name not in ("X", "y")}))
+
+    def calls(folder: Path) -> str:
+        model = copy.deepcopy(kept.model)
+        before = model.predict(kept.X)
+        arguments = {
+            name: folder / value if name == "path" and isinstance(value, str) and "\0" not in value else value
+            for name, value in given.items()
+        }
+        try:
+            result = watched(method, lambda: _used(getattr(model, method)(**arguments)), mentions)
+        except Refused:
+            if method != "set_params" and not np.array_equal(before, model.predict(kept.X)):
+                raise FaultError(f"{method} was refused, and yet changed the model") from None
+            raise
+        return checked(kept, method, model, result)
+
+    return Case(f"arguments of {method}", words, calls)
+
+
+def _used(result: Any) -> Any:
+    return list(result) if inspect.isgenerator(result) else result
+
+
+def checked(kept: Fitted, method: str, model: Any, result: Any) -> str:
+    """Check the result of a method; what came of it in a word."""
+    if method in EDITS:
+        watched_method(result if hasattr(result, "predict") else model, "predict", {"X": kept.X}, ())
+        return "edited, finite"
+    if method.startswith("shap"):
+        check_predictions(method, result.values, None)
+    elif method == "score":
+        if not isinstance(result, float | np.floating):
+            raise FaultError(f"score is {result!r}")
+    elif method.startswith(("predict", "staged")) and method != "predict_log_proba":
+        for stage in result if isinstance(result, list) else [result]:
+            check_predictions(method, stage, None)
+    return "finite"
+
+
+def valid_arguments(rng: Random, kept: Fitted, method: str) -> dict[str, Any]:
+    """Arguments that a method takes."""
+    accepted = inspect.signature(getattr(kept.model, method)).parameters
+    given: dict[str, Any] = {name: value for name, value in (("X", kept.X), ("y", kept.y)) if name in accepted}
+    if method in ("report", "save", "to_onnx"):
+        given["path"] = {"report": "report.html", "save": "model.safetensors", "to_onnx": "model.onnx"}[method]
+    if method == "prune":
+        given[rng.choice(["k", "tol"])] = 1
+    if method == "remove":
+        given["names"] = rng.choice(["tree", "neural", "mean"])
+    if method == "add":
+        given["name"], given["model"] = "new", Ridge().fit(np.zeros((3, 3)), np.zeros(3))
+    if "groups" in accepted and rng.random() < 0.2:
+        given["groups"] = np.arange(len(kept.y)) % 4
+    if method == "set_params":
+        given = {rng.choice(sorted(kept.model.get_params())): None}
+    return given
+
+
+def odd_arguments(rng: Random, kept: Fitted, method: str, given: dict[str, Any]) -> dict[str, str]:
+    """Make one or two arguments odd, in place; their names, and what they are now in words."""
+    accepted = [
+        name
+        for name in inspect.signature(getattr(kept.model, method)).parameters
+        if name not in ("validation", "given", "params", "self")
+    ]
+    names = accepted or list(given)
+    said = {}
+    for name in rng.sample(names, min(rng.choice([1, 1, 2]), len(names))):
+        if name in ("X", "background"):
+            table = odd_rows(rng, kept.cells, kept.container)
+            given[name], words = table.value, table.words
+        elif name == "y":
+            given[name], words = odd_target(rng, kept.y)
+        elif name == "sample_weight":
+            given[name], words = odd_weight(rng, len(kept.y))
+        elif name == "groups":
+            given[name], words = odd_groups(rng, len(kept.y))
+        else:
+            value = odd(rng)
+            while not affordable(name, value):
+                value = odd(rng)
+            # a number is a handle of an open file
+            given[name] = "text" if name == "path" and not isinstance(value, str) else value
+            words = described({name: given[name]})
+        said[name] = words
+    return said
+
+
+def objects_case(rng: Random) -> Case:
+    """Shards, early stopping and other public objects with odd parameters."""
+    batches = [pa.table({"a": [1.0, 2.0, 3.0, 4.0] * 3, "b": ["u", "v"] * 6, "y": [0.0, 1.0, 2.0, 3.0] * 3})] * 2
+    if rng.random() < 0.5:
+        odd_ones = odd_parameters(rng, gce.Shards, rng.choice([1, 1, 2]))
+        mentions = (*DATA, *mentioned(odd_ones), "Shards", "source")
+
+        def calls(folder: Path) -> str:
+            valid = {"source": batches, "target": "y", "folder": folder / "shards"}
+            shards = watched("Shards(...)", lambda: gce.Shards(**{**valid, **odd_ones}), mentions)
+            model = gce.GCERegressor(**{**greedy(rng), "basis": gce.bases.Tree(max_leaf_nodes=3), "cv": "auto"})
+            watched("fit", lambda: model.fit(shards), mentions)
+            return "finite"
+
+        return Case("parameters of Shards", described(odd_ones), calls)
+    kind = rng.choice([gce.training.EarlyStopping, gce.training.SharedEarlyStopping])
+    odd_ones = {"n_iter_no_change": 1, "tol": 0.0, **odd_parameters(rng, kind, 1)}
+
+    def stopped(folder: Path) -> str:
+        mentions = (*mentioned(odd_ones), kind.__name__)
+        made = watched(f"{kind.__name__}(...)", lambda: kind(**odd_ones), mentions)
+        X = np.arange(24.0).reshape(12, 2)
+        return fitted(
+            gce.GCERegressor(**{**greedy(rng), "callbacks": [made]}), {"X": X, "y": X[:, 0]}, mentions, folder, rng
+        )
+
+    return Case("parameters of a callback", f"{kind.__name__} {described(odd_ones)}", stopped)
