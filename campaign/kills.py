@@ -19,7 +19,7 @@ from campaign.memory_limits import has_cgroups
 from campaign.outcomes import Outcome
 
 PROMISE = "A fit that is killed and called again gives the same bits; every file is the old one or the new one."
-FULL = 200
+FULL = 576
 
 #: What ends a process, by weight; None is memory that is not given.
 ENDS: dict[End, int] = {signal.SIGKILL: 4, signal.SIGTERM: 2, signal.SIGINT: 2, None: 2}
@@ -205,6 +205,7 @@ def ranked(work: Callable[[Tick], None], environment: dict[str, str], tick: Tick
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Unfinished files, and files of a working folder."""
+    """Unfinished files, and files of a working folder that take space."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    return sorted(path.name for path in files if path.suffix == ".tmp" or "work" in path.parts[len(folder.parts) : -1])
+    working = [path for path in files if "work" in path.parts[len(folder.parts) : -1] and path.stat().st_size]
+    return sorted(path.name for path in {*working, *(path for path in files if path.suffix == ".tmp")})
