@@ -3,10 +3,7 @@
 import errno
 import os
 import shutil
-import subprocess
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -293,7 +290,7 @@ def test_damage_is_named(folder, tmp_path):
     assert "head.safetensors' is no part of this checkpoint" in refusal()
     meta, tensors = container.read(tmp_path / "other" / head.name)
     container.write(head, {**meta, "version": 9}, tensors)
-    assert "format version 9, but this version of gce reads up to 6; upgrade gce" in refusal()
+    assert f"format version 9, but this version of gce reads up to {container.VERSION}; upgrade gce" in refusal()
 
 
 def test_a_folder_with_other_things_in_it_is_refused(tmp_path):
@@ -326,13 +323,3 @@ def test_a_fit_goes_on_elsewhere(folder):
     here.fit(X, ONE, checkpoint=folder)
     there.fit(X, ONE, checkpoint=folder.with_name("copy"))
     np.testing.assert_allclose(here.history_[0]["risk"], there.history_[0]["risk"])
-
-
-def test_twenty_kills(tmp_path):
-    """In a process of its own, which forks: see kills.py."""
-    program = Path(__file__).with_name("kills.py")
-    done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path)], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "20 kills" in done.stdout

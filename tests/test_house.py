@@ -22,7 +22,9 @@ TOP = ["__init__", "__main__", "py"]
 FILES = sorted(SOURCE.rglob("*.py"))
 ROOT = SOURCE.parents[1]
 ELSEWHERE = sorted(
-    path for folder in ("paper", "benchmarks", "campaign", "examples", "tests") for path in (ROOT / folder).rglob("*.py")
+    path
+    for folder in ("paper", "benchmarks", "campaign", "examples", "tests")
+    for path in (ROOT / folder).rglob("*.py")
 )
 #: Packages where a model's kind is never asked for: it is what its result says.
 ONE_KIND = ("estimators", "training", "io", "inspection")

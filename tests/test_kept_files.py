@@ -173,6 +173,50 @@ def test_a_full_disk_leaves_the_old_predictions(tmp_path, monkeypatch):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["m.safetensors", "out.csv", "rows.csv"]
 
 
+def test_errors_of_a_format_name_the_file_and_leave_the_old_one(tmp_path, monkeypatch):
+    out = tmp_path / "out.parquet"
+    out.write_text("old")
+
+    def refuse(frame, path):
+        raise pl.exceptions.ComputeError("underlying IO error: File too large")
+
+    monkeypatch.setitem(sys.modules["gce.cli.writing"]._WRITERS, ".parquet", refuse)
+    with pytest.raises(OSError, match=r"out\.parquet could not be written: underlying IO error: File too large"):
+        sys.modules["gce.cli.writing"].write_table(pl.DataFrame({"a": [1.0]}), out)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("out.parquet", "old")]
+
+
+SAVE = """
+import os, sys
+from pathlib import Path
+from gce.io.atomic import atomic_replace
+
+with atomic_replace(Path(sys.argv[1])) as part:
+    part.write_bytes(b"half")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@POSIX
+def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tmp_path):
+    path = tmp_path / "m[1].safetensors"
+    command, pipes = [sys.executable, "-c", SAVE, str(path)], {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as killed, subprocess.Popen(command, text=True, **pipes) as other:
+        assert killed.stdout.readline().strip() == b"writing"
+        assert other.stdout.readline() == "writing\n"
+        killed.kill()
+        killed.wait()
+        assert len(list(tmp_path.iterdir())) == 2
+        fitted().save(path)
+        assert len(list(tmp_path.iterdir())) == 2
+        gce.load(path)
+        other.communicate("")
+    assert other.returncode == 0
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert path.read_bytes() == b"half"
+
+
 FIT = """
 import sys
 import numpy as np

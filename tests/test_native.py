@@ -160,6 +160,20 @@ def test_sums_of_any_length_are_right(size, dtype):
     np.testing.assert_allclose(total, 0.5 + 2 * first + 3 * last, rtol=1e-14, atol=1e-14)
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
+def test_what_interrupts_the_conversion_of_an_argument_stays_what_it_is(kind, monkeypatch):
+    class Interrupted:
+        @staticmethod
+        def from_param(given):
+            raise kind
+
+    # functions of the library keep the kinds of their arguments: one of its own
+    own = ctypes.CDLL(native.library()._name)
+    monkeypatch.setattr(native, "library", lambda: own)
+    with pytest.raises(kind):
+        native.kernel("cpu_level", Interrupted, result=native.INT)(0)
+
+
 def test_arrays_of_another_kind_are_refused():
     with pytest.raises(ctypes.ArgumentError):
         rowwise.sigmoid(np.zeros(3, np.float32), np.zeros((3, 2)))

@@ -100,6 +100,30 @@ def test_a_full_disk_is_an_error_that_names_the_folder(tmp_path, monkeypatch):
     assert not list((tmp_path / "work").iterdir())
 
 
+def test_a_working_folder_that_was_removed_is_an_error_that_says_so(tmp_path):
+    with workspace(tmp_path) as files:
+        files.folder.rmdir()
+        with pytest.raises(FileNotFoundError, match=r"gce-.* was removed during the fit: give Shards a folder"):
+            files.array("codes", (8,), np.float64)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a file that is open cannot be removed")
+def test_a_working_file_has_no_name_once_it_takes_space(tmp_path, monkeypatch):
+    """A kill leaves nothing that fills the disk."""
+    named, allocate = [], os.posix_fallocate
+
+    def note(handle, *place):
+        named.extend(files.folder.iterdir())
+        allocate(handle, *place)
+
+    monkeypatch.setattr(os, "posix_fallocate", note, raising=False)
+    with workspace(tmp_path) as files:
+        array = files.array("codes", (8,), np.float64)
+        array[:] = 1.0
+        assert array.sum() == 8.0
+    assert not named
+
+
 def test_working_files_are_removed(tmp_path):
     gce.GCERegressor(**TREE).fit(gce.Shards(batches(), target="y", folder=tmp_path / "work"))
     assert not list((tmp_path / "work").iterdir())

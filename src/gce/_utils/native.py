@@ -64,7 +64,20 @@ def kernel(name: str, *kinds: Any, result: Any = None) -> Callable[..., Any]:
     function.argtypes, function.restype = kinds, ctypes.c_int if result is None else result
     if result is None:
         function.errcheck = _check
-    return function
+
+    def call(*given: Any) -> Any:
+        try:
+            return function(*given)
+        except ctypes.ArgumentError as error:
+            raise _of_argument(error) from None
+
+    return call
+
+
+def _of_argument(error: ctypes.ArgumentError) -> BaseException:
+    """The error itself, or what interrupted the conversion of an argument, of which ctypes keeps the name only."""
+    kinds = (KeyboardInterrupt, MemoryError)
+    return next((kind() for kind in kinds if f": {kind.__name__}" in str(error)), error)
 
 
 @cache

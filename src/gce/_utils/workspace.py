@@ -56,20 +56,24 @@ class Workspace:
         self._made += 1
         path = self.folder / f"{self._made}-{name}"
         try:
-            with path.open("wb") as file:
+            with path.open("w+b") as file:
+                if os.name == "posix":
+                    # before it has a size: the space is given back with the mapping, also where the process is killed
+                    path.unlink()
                 _allocate(file.fileno(), size)
+                return np.memmap(file, dtype, "r+", shape=shape)
         except OSError as error:
+            if not self.folder.is_dir():
+                raise FileNotFoundError(
+                    f"the working folder {str(self.folder)!r} was removed during the fit: give Shards a folder that "
+                    "nobody cleans up meanwhile"
+                ) from error
             path.unlink(missing_ok=True)
             raise OSError(
                 error.errno,
                 f"the working folder {str(self.folder)!r} has no room for {format_gib(size)} ({error.strerror}): give "
                 "Shards a folder on a larger disk",
             ) from error
-        mapped = np.memmap(path, dtype, "r+", shape=shape)
-        if os.name == "posix":
-            # the space is given back with the mapping, also where the process is killed
-            path.unlink()
-        return mapped
 
 
 def _allocate(file: int, size: int) -> None:

@@ -21,7 +21,7 @@ from gce.cli.picture import draw
 from gce.cli.rendering import counted, json_of, say, show
 from gce.cli.rows import Columns, Rows, load
 from gce.cli.tasks import Task, resolve_task
-from gce.io.container import write_bytes
+from gce.io.atomic import write_bytes
 
 _TEST_FRACTION = 0.2
 

@@ -12,7 +12,7 @@ import polars as pl
 import typer
 
 from gce.cli.rendering import escape_control
-from gce.io.container import atomic_replace
+from gce.io.atomic import atomic_replace, remove_abandoned_files
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
     ".csv": pl.DataFrame.write_csv,
@@ -56,5 +56,10 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
     if path.is_fifo():
         write(frame, path)
         return
+    remove_abandoned_files(path)
     with atomic_replace(path) as new:
-        write(frame, new)
+        try:
+            write(frame, new)
+        except pl.exceptions.PolarsError as error:
+            # what the system refused is an error of the format there, without the file
+            raise OSError(f"{path} could not be written: {next(iter(str(error).splitlines()), '')}") from error

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gce._utils.optional import import_optional
 from gce._utils.params import among
 from gce.distributed.world import World, find_world
-from gce.io.container import atomic_replace, remove_partial_files, write_bytes
+from gce.io.atomic import atomic_replace, remove_partial_files, write_bytes
 from gce.io.models import digest
 from gce.preprocessing.open_shards import OpenShards, assign
 from gce.preprocessing.shard_checks import listed

@@ -64,9 +64,11 @@ class Checkpoint:
     def __init__(self, folder: str | Path, writes: bool = True) -> None:
         self.folder, self._writes = Path(folder), writes
         if writes:
+            from gce.io.atomic import remove_partial_files
+
             self.folder.mkdir(parents=True, exist_ok=True)
             for name in (_HEAD, *(f"*{kind}-*.safetensors" for kind in _KINDS)):
-                container.remove_partial_files(self.folder, name)
+                remove_partial_files(self.folder, name)
         #: The seed and the fingerprint of the fit in the folder; None where there is none yet.
         self.seed: int | None = None
         self._known: dict[str, Any] | None = None

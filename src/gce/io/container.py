@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,8 +19,6 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 FORMAT, VERSION = "gce", 7
-#: Suffix of files that are being written.
-TEMPORARY = ".tmp"
 
 Meta = dict[str, Any]
 Tensors = dict[str, Tensor]
@@ -81,7 +76,11 @@ def write(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, Tenso
     meta, tensors : dict
         See :func:`serialize`.
     """
-    write_bytes(Path(path), serialize(path, meta, tensors))
+    # most fits write no file
+    from gce.io.atomic import atomic_replace
+
+    with atomic_replace(Path(path)) as part:
+        part.write_bytes(serialize(path, meta, tensors))
 
 
 def serialize(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> bytes:
@@ -114,63 +113,6 @@ def serialize(path: str | Path, meta: Mapping[str, Any], tensors: Mapping[str, T
     if length > HEADER_BYTES or _values(data[8 : 8 + length]) > JSON_VALUES:
         raise ValueError(f"{str(path)!r} would need {len(text):,} bytes of metadata, which is too much")
     return data
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file atomically: all of its contents, or none.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    data : bytes
-        Its contents.
-    """
-    with atomic_replace(path) as part:
-        part.write_bytes(data)
-
-
-@contextmanager
-def atomic_replace(path: Path) -> Iterator[Path]:
-    """Context manager for a temporary file that replaces another one, with its permissions, if there was no error.
-
-    A symbolic link is followed, and its target is replaced. Errors of the system name the file.
-
-    Parameters
-    ----------
-    path : Path
-        The file to be replaced or created.
-
-    Yields
-    ------
-    Path
-        The temporary file.
-    """
-    path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file():
-        # renaming would replace a device by a file
-        raise ValueError(f"{str(path)!r} exists and is not a file: pass the path of a file")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(path.parent)!r} of {path.name!r} does not exist: create it first")
-    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY}")
-    try:
-        part.touch(exist_ok=False)
-        mode = stat.S_IMODE((path if path.exists() else part).stat().st_mode)
-        # from the start, so that nobody else can read a private file
-        part.chmod(mode | stat.S_IWUSR)
-        yield part
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
-        part.chmod(mode)
-        part.replace(path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        if error.errno is None:
-            raise
-        # the error of a full disk names no file, and the temporary name means nothing to users
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def read(path: str | Path) -> tuple[Meta, Tensors]:
@@ -239,20 +181,6 @@ def raise_file_error(path: str | Path, problem: str, cause: BaseException | None
         The cause of the error.
     """
     raise ModelFileError(f"{str(path)!r} {problem}") from cause
-
-
-def remove_partial_files(folder: Path, names: str) -> None:
-    """Delete temporary files that interrupted writes of files of a name pattern left in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-    names : str
-        Pattern of the names of complete files.
-    """
-    for part in folder.glob(f".{names}.*{TEMPORARY}"):
-        part.unlink(missing_ok=True)
 
 
 def _read_file(path: Path) -> tuple[bytes, dict[str, Any]]:
@@ -366,17 +294,6 @@ def checksum(meta: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
 def as_bytes(tensor: Tensor) -> memoryview:
     """The memory of a contiguous tensor on the CPU."""
     return tensor.reshape(-1).view(torch.uint8).numpy().data
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush a renamed file's folder entry to disk, where the system supports it."""
-    # the file is complete already; not every file system supports it
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def first_line(error: BaseException) -> str:

@@ -24,6 +24,7 @@ from gce.bases.base import Basis
 from gce.bases.registry import first_unstorable
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.io import attributes, container, families, values
+from gce.io.atomic import write_bytes
 from gce.io.migration import upgrade
 from gce.losses import Ordinal
 from gce.preprocessing.mixed import Widths
@@ -106,7 +107,7 @@ def save(model: Any, path: str | Path, kinds: Kinds, resumable: bool = False) ->
         parts.add("scale", families.store_scale(result.calibration.scale))
     data = container.serialize(path, parts.meta, parts.tensors)
     _prove(path, data, kinds)
-    container.write_bytes(Path(path), data)
+    write_bytes(Path(path), data)
 
 
 def digest(model: Any) -> str | None:

@@ -27,7 +27,7 @@ from gce.inspection.report import (
 from gce.inspection.report.evaluation import Evaluation, evaluate
 from gce.inspection.report.markup import Markup, Section, counted, join, tag
 from gce.inspection.report.measures import Measure, measures
-from gce.io.container import write_bytes
+from gce.io.atomic import write_bytes
 
 _SECTIONS = (fitted, classes, residuals, training, importance, shapley, weights, columns, timing, guarantee)
 

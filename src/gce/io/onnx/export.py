@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from gce._utils.version import __version__
 from gce.bases.registry import first_unstorable
-from gce.io.container import write_bytes
+from gce.io.atomic import write_bytes
 from gce.io.onnx.encoder import EncodedRows
 from gce.io.onnx.ensemble import raw_scores
 from gce.io.onnx.graph import Graph
