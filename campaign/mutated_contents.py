@@ -3,7 +3,6 @@
 import torch
 
 from gce.bases import TreeAtoms
-from mutated_bytes import places
 
 NAN, INF = float("nan"), float("inf")
 
@@ -355,18 +354,3 @@ def hostile(model):
         trees = isinstance(result.families[0].atoms[0], TreeAtoms)
         return kind + FIT + (MOVES + TREES if trees else NETWORKS)
     return kind + ENSEMBLE + (EDITED if result.edited else HISTORY)
-
-
-def altered(meta, tensors, rng):
-    """Anything else, anywhere: what loads must at least be a model."""
-    if rng.random() < 0.5:
-        name = rng.choice(list(tensors))
-        own = tensors[name].clone()
-        if own.numel() and rng.random() < 0.5:
-            own.view(-1)[rng.randrange(own.numel())] = rng.choice([0, 1, 3, 100])
-        else:
-            own = rng.choice([own[..., None], own.flatten()[: rng.randrange(1 + own.numel())], own.double() * 1.5])
-        tensors[name] = own
-        return
-    holder, key = rng.choice(list(places({name: meta[name] for name in meta if name not in ("written", "opaque")})))
-    holder[key] = rng.choice([0, 1, 2, 10**6, "x", None, [], {}, -1.5, True, [1] * 9, {"value": 1}])
