@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import polars as pl
 from typer.testing import CliRunner
@@ -54,7 +55,8 @@ def _sharded(own: Source, path: Path) -> str:
         opened = shards.open()
         for i in range(len(opened.units)):
             opened.read(i)
-        gce.load(own.path).predict_shards(shards, path.with_name("predictions.parquet"))
+        with TemporaryDirectory(dir=path.parent) as folder:
+            gce.load(own.path).predict_shards(shards, folder)
     except (ValueError, OSError) as error:
         check(bool(str(error)), "an error without words")
         return "refused"
