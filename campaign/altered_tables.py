@@ -30,7 +30,8 @@ _kept: dict[Path, dict[str, bytes]] = {}
 def altered_table(own: Source, folder: Path, rng: random.Random) -> tuple[str, str]:
     """Predict an altered table, by the command line or as shards; what was tried, and what came of it."""
     if folder not in _kept:
-        frame = pl.from_pandas(own.X.astype({"colour": object, "open": object})).with_columns(pl.Series("y", list(own.y)))
+        frame = pl.from_pandas(own.X.astype({"colour": object, "open": object}))
+        frame = frame.with_columns(pl.Series("y", list(own.y)))
         _kept[folder] = {kind: _written(frame, kind, folder) for kind in ("parquet", "arrow", "csv")}
     kind, change = rng.choice(["parquet", "parquet", "arrow", "csv"]), rng.choice(_CHANGES)
     path = folder / f"altered.{kind}"

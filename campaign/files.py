@@ -14,8 +14,8 @@ import numpy as np
 import gce
 from campaign.altered_folders import checkpoint
 from campaign.altered_tables import altered_table
-from campaign.isolated import isolated
-from campaign.model_uses import BrokenPromise, Used, check, use
+from campaign.isolated import isolated, limit_address_space
+from campaign.model_uses import Used, check, use
 from campaign.mutated_bytes import BLIND, INFORMED, STRANGE
 from campaign.mutated_contents import hostile
 from campaign.mutated_values import mutated
@@ -52,11 +52,12 @@ class Files:
     """
 
     def __init__(self, seed: int, folder: Path) -> None:
-        self._seed, self._folder = seed, folder
-        self._path = folder / "mutated.safetensors"
+        self._seed, self.folder = seed, folder
+        self.path = folder / "mutated.safetensors"
         (folder / "sources").mkdir(exist_ok=True)
         for name in NAMES:
-            self._source(name)
+            self.source(name)
+        limit_address_space()
 
     def __call__(self, case: int) -> Outcome:
         kind = KINDS[case % len(KINDS)]
@@ -69,35 +70,36 @@ class Files:
             return Outcome(case, kind.__name__.strip("_"), " ".join(words.split())[:600])
         return Outcome(case, f"{what}: {result}")
 
-    def _source(self, name: str) -> Source:
-        return made(name, self._folder / "sources")
+    def source(self, name: str) -> Source:
+        """A model that is fitted here."""
+        return made(name, self.folder / "sources")
 
     def load(self) -> Any:
         """The model of the altered file, or None where it was refused as it should be."""
         try:
-            return gce.load(self._path)
+            return gce.load(self.path)
         except gce.ModelFileError as error:
             message = str(error)
             check(message.isprintable(), f"a message has control characters: {message!r}")
-            check(message.startswith(repr(str(self._path))), f"a message does not begin with the file: {message}")
+            check(message.startswith(repr(str(self.path))), f"a message does not begin with the file: {message}")
             check(len(message) < 500, f"a message is long: {message}")
             return None
 
     def contents(self, own: Source, rng: random.Random, what: str) -> Ran:
         """Contents with a right checksum: refused, or used."""
         try:
-            container.write(self._path, *mutated(*_read(own.path), rng))
+            container.write(self.path, *mutated(*_read(own.path), rng))
         except (ValueError, OverflowError, UnicodeEncodeError):
             # what cannot be written need not be read
             return what, "has no form in a file"
         model = self.load()
         if model is None:
             return what, "refused"
-        return what, use(Used(model, own.X, own.y, self._path), rng)
+        return what, use(Used(model, own.X, own.y, self.path), rng)
 
 
 def _fitted(files: Files, number: int, rng: random.Random) -> Ran:
-    return files.contents(files._source(rng.choice(NAMES)), rng, "values, right checksum")
+    return files.contents(files.source(rng.choice(NAMES)), rng, "values, right checksum")
 
 
 def _golden(files: Files, number: int, rng: random.Random) -> Ran:
@@ -107,8 +109,8 @@ def _golden(files: Files, number: int, rng: random.Random) -> Ran:
 
 def _bytes(files: Files, number: int, rng: random.Random) -> Ran:
     """Bytes with a wrong checksum: refused, or as good as the original."""
-    own, change = files._source(rng.choice(NAMES)), rng.choice(BLIND + INFORMED)
-    files._path.write_bytes(change(own.path.read_bytes(), rng))
+    own, change = files.source(rng.choice(NAMES)), rng.choice(BLIND + INFORMED)
+    files.path.write_bytes(change(own.path.read_bytes(), rng))
     model = files.load()
     if model is None:
         return "bytes, wrong checksum", "refused"
@@ -118,23 +120,19 @@ def _bytes(files: Files, number: int, rng: random.Random) -> Ran:
 
 
 def _hostile(files: Files, number: int, rng: random.Random) -> Ran:
-    """Contents that no fit leaves, one after another; in between, files that are something else."""
-    edits = _hostile_edits(files)
-    place = number % (len(edits) + len(STRANGE))
+    """Contents that no fit leaves, and files that are something else."""
+    edits = [(name, edit) for name in KNOWN for edit in _edits_of(files.source(name).path)]
+    place = rng.randrange(len(edits) + len(STRANGE))
     if place >= len(edits):
-        files._path.write_bytes(STRANGE[place - len(edits)]())
+        files.path.write_bytes(STRANGE[place - len(edits)]())
         check(files.load() is None, "a file of another kind was taken")
         return "files of another kind", "refused"
     name, edit = edits[place]
-    meta, tensors = container.read(files._source(name).path)
+    meta, tensors = container.read(files.source(name).path)
     edit(meta, tensors)
-    container.write(files._path, meta, tensors)
+    container.write(files.path, meta, tensors)
     check(files.load() is None, f"contents that no fit leaves were taken: edit {place} of {name}")
     return "contents that no fit leaves, right checksum", "refused"
-
-
-def _hostile_edits(files: Files) -> list[tuple[str, Callable[[Any, Any], Any]]]:
-    return [(name, edit) for name in KNOWN for edit in _edits_of(files._source(name).path)]
 
 
 @cache
@@ -148,20 +146,21 @@ def _read(path: Path) -> tuple[Any, Any]:
 
 
 def _checkpoint(files: Files, number: int, rng: random.Random) -> Ran:
-    return "checkpoint folders", checkpoint(files._folder, rng)
+    return "checkpoint folders", checkpoint(files.folder, rng)
 
 
 def _table(files: Files, number: int, rng: random.Random) -> Ran:
-    own = files._source("categories rounds")
-    return altered_table(own, files._folder, rng)
+    own = files.source("categories rounds")
+    return altered_table(own, files.folder, rng)
 
 
 def _settings(files: Files, number: int, rng: random.Random) -> Ran:
-    own = files._source(rng.choice(("trees rounds", "batches", "joint", "network", "survival")))
-    return "settings", settings(own, files._path, rng)
+    own = files.source(rng.choice(("trees rounds", "batches", "joint", "network", "survival")))
+    return "settings", settings(own, files.path, rng)
 
 
-KINDS = [_fitted, _bytes, _golden, _fitted, _hostile, _fitted, _checkpoint, _golden, _bytes, _table]
-KINDS = [*KINDS, _fitted, _bytes, _fitted, _hostile, _fitted, _golden, _fitted, _golden, _settings, _table]
-
-__all__ = ["FULL", "PROMISE", "BrokenPromise", "Files", "outcomes"]
+#: What case after case tries.
+KINDS: list[Callable[[Files, int, random.Random], Ran]] = [
+    *(_fitted, _bytes, _golden, _fitted, _hostile, _fitted, _checkpoint, _golden, _bytes, _table),
+    *(_fitted, _bytes, _fitted, _hostile, _fitted, _golden, _fitted, _golden, _settings, _table),
+]

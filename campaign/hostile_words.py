@@ -5,7 +5,7 @@ from __future__ import annotations
 #: Each must be a name of a column, a class, a category, a family or a file.
 WORDS = {
     "script": "<script>document.title='owned'</script>",
-    "attribute": "\"><img src=x onerror=\"document.title='owned'\">",
+    "attribute": '"><img src=x onerror="document.title=\'owned\'">',
     "single quotes": "' onmouseover='document.title=1' x='",
     "end of script": "</script><script>document.title='owned'//",
     "end of style": "</style><link rel=stylesheet href=http://example.invalid/x.css>",

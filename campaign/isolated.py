@@ -17,7 +17,7 @@ from campaign.outcomes import Outcome
 
 #: Seconds and bytes that a case may take.
 SECONDS, MOST_BYTES = 20, 2**30
-#: Address space that a process may have beyond what it has at first: a runaway case must not starve the machine.
+#: Address space that a limited process may have beyond what it has.
 _ROOM = 2**33
 
 Run = Callable[[int], Outcome]
@@ -78,7 +78,6 @@ def _serve(connection: Connection, begin: Begin, seed: int, folder: Path) -> Non
     # these files need not outlive a power cut
     os.fsync = lambda *_: None  # type: ignore[assignment]
     run = begin(seed, folder)
-    _limit_address_space()
     while True:
         try:
             case = connection.recv()
@@ -102,7 +101,8 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _limit_address_space() -> None:
+def limit_address_space() -> None:
+    """Let this process take some GiB more at most: a runaway case must not starve the machine."""
     used: Any = Path("/proc/self/statm")
     if used.exists():
         most = int(used.read_text().split()[0]) * resource.getpagesize() + _ROOM

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from gce.cli.app import app
 
 
-class BrokenPromise(AssertionError):
+class BrokenPromiseError(AssertionError):
     """What should hold does not."""
 
 
@@ -26,9 +26,9 @@ class Used:
 
 
 def check(holds: bool, words: str) -> None:
-    """Raise a BrokenPromise where something does not hold."""
+    """Raise a BrokenPromiseError where something does not hold."""
     if not holds:
-        raise BrokenPromise(words)
+        raise BrokenPromiseError(words)
 
 
 def predict(used: Used) -> None:
@@ -141,6 +141,6 @@ def use(used: Used, rng: random.Random) -> str:
         except ValueError as error:
             check(bool(str(error)), f"{way.__name__}: an error without words")
             said = "used, with a sentence"
-        except BrokenPromise as error:
-            raise BrokenPromise(f"{way.__name__}: {error}") from error
+        except BrokenPromiseError as error:
+            raise BrokenPromiseError(f"{way.__name__}: {error}") from error
     return said

@@ -25,7 +25,22 @@ def _nested(depth: int) -> list[Any]:
 #: What a JSON value is replaced by.
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, 2, 3, -1, 255, 10**6, 2**31, 2**53, 2**63, -(10**18), 10**30, 10**400),
-    *(0.5, -1.5, 1e-300, 1e308, -1e308, "", "x", "tree", "nan", "\x1b]0;x\x07", "\u202e", "\ud800", "é" * 5000, "0" * 99),
+    *(
+        0.5,
+        -1.5,
+        1e-300,
+        1e308,
+        -1e308,
+        "",
+        "x",
+        "tree",
+        "nan",
+        "\x1b]0;x\x07",
+        "\u202e",
+        "\ud800",
+        "é" * 5000,
+        "0" * 99,
+    ),
     *([], {}, [[]], [None], [0] * 1000, {"x": {}}, {"value": 1}, {"float": "nan"}, {"tuple": []}, {"dict": []}),
     *({"object": "KFold", "parameters": {}}, {"object": "Tree", "parameters": {"max_leaf_nodes": 10**9}}, _nested(100)),
 ]
@@ -102,7 +117,7 @@ SHAPES: list[Change] = [
 def _entry(own: Tensor, rng: random.Random) -> Tensor:
     flat, place = own.view(-1), rng.randrange(own.numel())
     if own.is_floating_point():
-        flat[place] = rng.choice(FLOATS)
+        flat[place] = torch.tensor(rng.choice(FLOATS), dtype=torch.float64).to(own.dtype)
         return own
     most, value = torch.iinfo(own.dtype), rng.choice([*NUMBERS, own.numel(), own.numel() - 1, place])
     flat[place] = min(max(value, most.min), most.max)

@@ -41,8 +41,10 @@ class Named:
         rng = np.random.default_rng(0)
         numbers = rng.normal(size=(ROWS, 2))
         self.word, self.folder = word, folder
-        self.X = pd.DataFrame({f"a{word}": numbers[:, 0], word: numbers[:, 1]})
-        self.X["words"] = np.where(rng.random(ROWS) < 0.5, f"level {word}", word)
+        # text of pandas' own type has no lone surrogates
+        self.X = pd.DataFrame(numbers, columns=pd.Index([f"a{word}", word], dtype=object))
+        words = np.array([word, f"level {word}"], dtype=object)[rng.integers(0, 2, ROWS)]
+        self.X["words"] = pd.Series(words, dtype=object)
         self.y = np.array([word, f"class {word}", "plain"], dtype=object)[np.digitize(numbers[:, 0], [-0.5, 0.5])]
         self.target = f"target {word}"
 

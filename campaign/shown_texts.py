@@ -111,9 +111,9 @@ def errors(named: Any) -> str:
 def explain(named: Any) -> str:
     model = named.fitted()
     model.shap_values(named.X[:3])
-    repr(model)
-    str(model.explain(named.X, named.y)) if hasattr(model, "explain") else None
-    repr(model.bound_report(named.X, named.y))
+    for by in ("families", "atoms"):
+        words = str(model.explain(named.X, named.y, by=by))
+        check(not obeyed(words), f"an explanation has {obeyed(words)[:3]}")
     return "shown"
 
 
@@ -130,7 +130,9 @@ def plots(named: Any) -> str:
     for draw in (
         lambda: TrainingDisplay.from_estimator(model),
         lambda: WeightsDisplay.from_estimator(model),
-        lambda: model.shap_values(named.X[:3]).plot(),
+        lambda: model.explain(named.X, named.y).plot(),
+        lambda: model.explain(named.X, named.y, by="atoms").plot(),
+        lambda: model.pruning_path(named.X, named.y).plot(),
     ):
         try:
             draw()

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gce
-from gce.cli import rendering
+from gce._utils.text import escape_control
 from gce.cli.app import app
 from gce.cli.writing import write_table
 
@@ -66,5 +66,5 @@ def test_predictions_are_data_unless_a_terminal_shows_them(files, monkeypatch):
 
 
 def test_words():
-    assert rendering.escape_control("ä 漢 \n") == "ä 漢 \n"
-    assert rendering.escape_control("\x1b[31m\x9b") == "\\x1b[31m\\x9b"
+    assert escape_control("ä 漢 \n") == "ä 漢 \n"
+    assert escape_control("\x1b[31m\x9b") == "\\x1b[31m\\x9b"
