@@ -61,6 +61,8 @@ EVERY = [
     put("opaque", value={"cv": ["x"]}),
     put("written", value={"time": "now", "versions": {"gce": 1}}),
     without("written"),
+    without("written", "time"),
+    put("written", "time", value=5),
     *(put("bases", value=value) for value in (5, None, [], "tree", {"x": 5}, {"x": None}, {"x": {}})),
     *(put("bases", value={"x": value}) for value in (KFOLD, WRONG, {"object": "os.system", "parameters": {}})),
     put("estimator", value="BaseEstimator"),
@@ -100,7 +102,10 @@ EVERY = [
     *(put("fitted", "table_", "state", "columns", 1, "kind", value=value) for value in ("category", "date", 3)),
     *(put("fitted", "table_", "state", "columns", 1, "levels", value=value) for value in ([[]], 3, "ab", ["a", "a"])),
     without("fitted", "table_", "state", "columns", 0),
-    *(tensor("fitted.table_.mean", change) for change in (filled(NAN), lambda t: t[:-1], torch.Tensor.float)),
+    *(
+        tensor("fitted.table_.mean", change)
+        for change in (filled(NAN), lambda t: t[:-1], torch.Tensor.float, torch.Tensor.long)
+    ),
     *(tensor("fitted.table_.scale", filled(value)) for value in (NAN, 0.0, -1.0, INF)),
     tensor("fitted.table_.numbers", filled(2)),
     without_tensor("fitted.table_.numbers"),
