@@ -102,10 +102,8 @@ EVERY = [
     *(put("fitted", "table_", "state", "columns", 1, "kind", value=value) for value in ("category", "date", 3)),
     *(put("fitted", "table_", "state", "columns", 1, "levels", value=value) for value in ([[]], 3, "ab", ["a", "a"])),
     without("fitted", "table_", "state", "columns", 0),
-    *(
-        tensor("fitted.table_.mean", change)
-        for change in (filled(NAN), lambda t: t[:-1], torch.Tensor.float, torch.Tensor.long)
-    ),
+    *(tensor("fitted.table_.mean", change) for change in (filled(NAN), lambda t: t[:-1])),
+    *(tensor("fitted.table_.mean", change) for change in (torch.Tensor.float, torch.Tensor.long)),
     *(tensor("fitted.table_.scale", filled(value)) for value in (NAN, 0.0, -1.0, INF)),
     tensor("fitted.table_.numbers", filled(2)),
     without_tensor("fitted.table_.numbers"),

@@ -69,10 +69,8 @@ def test_logs_and_explanations_show_control_characters(caplog):
     tree = SMALL["basis"]
     X, y = RNG.normal(size=(40, 2)), np.arange(40) % 2
     with caplog.at_level("DEBUG", "gce"):
-        model = gce.GCERegressor(**SMALL | {"basis": {f"family {EVIL}": tree, "two\nlines": tree}}).set_params(
-            verbose=2
-        )
-        model.fit(X, X[:, 0] * y)
+        families = {f"family {EVIL}": tree, "two\nlines": tree}
+        model = gce.GCERegressor(**{**SMALL, "basis": families, "verbose": 2}).fit(X, X[:, 0] * y)
     assert "owned" in caplog.text
     assert not any(map(obeyed, caplog.messages))
     assert not any("\n" in message for message in caplog.messages)

@@ -215,11 +215,11 @@ def test_a_rare_class_among_groups_is_wanted_where_it_can_be_trained_on(monkeypa
 def test_an_arrow_file_whose_offsets_are_wrong_is_refused(tmp_path):
     path = tmp_path / "rows.arrow"
     table = pa.table({"words": ["first", "second", "third"], "y": [0.0, 1.0, 2.0]})
-    with ipc.new_file(path, table.schema) as file:
+    with pa.ipc.new_file(path, table.schema) as file:
         file.write_table(table)
     offsets = np.array([0, 5, 11, 16], dtype=np.int32).tobytes()
     raw = path.read_bytes()
     assert raw.count(offsets) == 1
     path.write_bytes(raw.replace(offsets, np.array([0, 5, 2**30, 16], dtype=np.int32).tobytes()))
     with pytest.raises(ValueError, match=r"rows\.arrow' can no longer be read"):
-        Shards(path, target="y").open().read(0)
+        gce.Shards(path, target="y").open().read(0)
