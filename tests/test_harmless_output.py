@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gce
-from gce.cli import rendering
+from gce._utils.text import escape_control
 from gce.cli.app import app
 from gce.cli.writing import write_table
 
@@ -65,6 +65,19 @@ def test_predictions_are_data_unless_a_terminal_shows_them(files, monkeypatch):
     assert not obeyed("".join(written))
 
 
+def test_logs_and_explanations_show_control_characters(caplog):
+    tree = SMALL["basis"]
+    X, y = RNG.normal(size=(40, 2)), np.arange(40) % 2
+    with caplog.at_level("DEBUG", "gce"):
+        families = {f"family {EVIL}": tree, "two\nlines": tree}
+        model = gce.GCERegressor(**{**SMALL, "basis": families, "verbose": 2}).fit(X, X[:, 0] * y)
+    assert "owned" in caplog.text
+    assert not any(map(obeyed, caplog.messages))
+    assert not any("\n" in message for message in caplog.messages)
+    for by in ("families", "atoms"):
+        assert not obeyed(str(model.explain(X, X[:, 0] * y, by=by)))
+
+
 def test_words():
-    assert rendering.escape_control("ä 漢 \n") == "ä 漢 \n"
-    assert rendering.escape_control("\x1b[31m\x9b") == "\\x1b[31m\\x9b"
+    assert escape_control("ä 漢 \n") == "ä 漢 \n"
+    assert escape_control("\x1b[31m\x9b") == "\\x1b[31m\\x9b"

@@ -64,6 +64,19 @@ def test_names_from_data_run_no_code(browser, tmp_path):
     assert [row[0] for row in cells(browser, "confusion")] == [worse, evil, "?"]
 
 
+def test_long_names_and_control_characters_fit_on_a_phone(browser, tmp_path):
+    names = ["x" * 3000, "\x01\x9b\x7f\u202e" * 30]
+    rows = pd.DataFrame(X[:, :2], columns=names)
+    y = np.array(names, dtype=object)[(NUMBERS > 0).astype(int)]
+    tree = gce.bases.Tree(max_leaf_nodes=3)
+    model = gce.GCEClassifier(basis=dict.fromkeys(names, tree), max_iter=2, cv=2, random_state=0).fit(rows, y)
+    model.report(tmp_path / "r.html", rows, y)
+    assert not set("\x01\x9b\x7f\u202e") & set((tmp_path / "r.html").read_text("utf-8"))
+    browser.open(tmp_path / "r.html", width=390)
+    assert browser.complaints == []
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_many_rows_make_no_large_page(browser, tmp_path):
     model, *_ = fitted("regressor")
     rows = RNG.normal(size=(100_000, 3))

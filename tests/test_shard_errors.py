@@ -234,3 +234,16 @@ def test_a_rare_class_among_groups_is_wanted_where_it_can_be_trained_on(monkeypa
     for seed in range(12):
         given = shards(target="z", z=rare, groups="g", g=groups)
         gce.GCEClassifier(**TREE | {"random_state": seed}).fit(given)
+
+
+def test_an_arrow_file_whose_offsets_are_wrong_is_refused(tmp_path):
+    path = tmp_path / "rows.arrow"
+    table = pa.table({"words": ["first", "second", "third"], "y": [0.0, 1.0, 2.0]})
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table)
+    offsets = np.array([0, 5, 11, 16], dtype=np.int32).tobytes()
+    raw = path.read_bytes()
+    assert raw.count(offsets) == 1
+    path.write_bytes(raw.replace(offsets, np.array([0, 5, 2**30, 16], dtype=np.int32).tobytes()))
+    with pytest.raises(ValueError, match=r"rows\.arrow' can no longer be read"):
+        gce.Shards(path, target="y").open().read(0)

@@ -1,4 +1,4 @@
-"""Small tables as text and as HTML."""
+"""Names from data as text that terminals and pages show and do not obey; small tables as text and as HTML."""
 
 from __future__ import annotations
 
@@ -7,6 +7,67 @@ from dataclasses import dataclass
 from html import escape
 
 _WIDTH = 88
+#: Control characters, which no page may hold, and those that turn the direction of all text that follows.
+_IN_PAGES = (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SHOWN_IN_PAGES = {code: repr(chr(code))[1:-1] for code in _IN_PAGES}
+
+
+def escape_control(text: str) -> str:
+    """Text with unprintable characters except newlines escaped as in Python: ``\\x1b``.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> escape_control("a name\\x1b[31m")
+    'a name\\\\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    escaped = (letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+    return "".join(escaped)
+
+
+def escape_line(text: str) -> str:
+    """The same on one line: newlines are escaped too.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+    """
+    return escape_control(text).replace("\n", "\\n")
+
+
+def escape_html(text: str) -> str:
+    """Text for a page, without markup and control characters.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> escape_html("<b>\\x1b")
+    '&lt;b&gt;\\\\x1b'
+    """
+    return escape(text).translate(_SHOWN_IN_PAGES)
 
 
 @dataclass(frozen=True)
@@ -33,6 +94,7 @@ class TextTable:
     def cells(self) -> list[list[str]]:
         """The formatted rows, starting with the header."""
         columns = [["", *self.names], *([name, *map(_format, values)] for name, values in self.columns.items())]
+        columns = [[escape_line(cell) for cell in column] for column in columns]
         return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -75,10 +137,10 @@ def render_html(table: TextTable) -> str:
     '<p><b>T</b></p><table><tr><th></th><th>a</th></tr><tr><th>one &lt; two</th><td>1</td></tr></table><ul></ul>'
     """
     head, *rows = table.cells()
-    header = "".join(f"<th>{escape(name)}</th>" for name in head)
+    header = "".join(f"<th>{escape_html(name)}</th>" for name in head)
     body = "".join(
-        f"<tr><th>{escape(name)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+        f"<tr><th>{escape_html(name)}</th>" + "".join(f"<td>{escape_html(cell)}</td>" for cell in cells) + "</tr>"
         for name, *cells in rows
     )
-    notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
-    return f"<p><b>{escape(table.title)}</b></p><table><tr>{header}</tr>{body}</table><ul>{notes}</ul>"
+    notes = "".join(f"<li>{escape_html(note)}</li>" for note in table.notes)
+    return f"<p><b>{escape_html(table.title)}</b></p><table><tr>{header}</tr>{body}</table><ul>{notes}</ul>"

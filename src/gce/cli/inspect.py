@@ -14,9 +14,10 @@ from rich.table import Table
 from sklearn.base import is_classifier, is_regressor
 
 from gce._utils.params import changed_parameters
+from gce._utils.text import escape_control
 from gce.cli import options
 from gce.cli.models import load_model
-from gce.cli.rendering import counted, escape_control, grid, json_of, show, size
+from gce.cli.rendering import counted, grid, json_of, show, size
 from gce.io import container
 from gce.training.result import FitResult
 

@@ -13,6 +13,8 @@ from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
 
+from gce._utils.text import escape_control
+
 
 def say(text: str) -> None:
     """Print a line on standard error."""
@@ -39,14 +41,6 @@ class SafeConsole(Console):
         """Escape the text of rendered segments; control segments are rich's own."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(escape_control(segment.text), segment.style)
-
-
-def escape_control(text: str) -> str:
-    """Text with unprintable characters except newlines escaped as in Python: ``\\x1b``."""
-    if text.isprintable():
-        return text
-    escaped = (letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
-    return "".join(escaped)
 
 
 def _stderr() -> Console:

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import typer
 
-from gce.cli.rendering import escape_control
+from gce._utils.text import escape_control
 from gce.io.atomic import atomic_replace, remove_abandoned_files
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {

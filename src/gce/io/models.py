@@ -183,8 +183,9 @@ def restored(parts: Parts, kinds: Kinds, device: torch.device) -> Any:
     if parts.meta.get("content") != "model":
         raise ValueError("it holds no model")
     # kept for people to read: words
-    about = (parts.within("opaque"), parts.within("written").within("versions"))
-    if not all(isinstance(word, str) for some in about for word in some.meta.values()):
+    written = parts.within("written")
+    about = (written.meta.get("time"), *parts.within("opaque").meta.values(), *written.within("versions").meta.values())
+    if not all(isinstance(word, str) for word in about):
         raise ValueError("what it says about itself is no text")
     kind = kinds[parts.choice("estimator", kinds)]
     model = _estimator(parts, kind.estimator)

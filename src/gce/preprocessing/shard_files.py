@@ -146,7 +146,7 @@ def _open_file(path: Path) -> Piece:
     describe = _describe_parquet if kind == "Parquet" else _describe_arrow
     try:
         return describe(path)
-    except (ValueError, OSError, NotImplementedError) as error:
+    except (ValueError, OSError, NotImplementedError, MemoryError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(
@@ -197,7 +197,10 @@ def _read_record_batch(path: Path, batch: int, columns: Sequence[str]) -> Any:
         schema = ipc.open_file(file).schema
         options = ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in columns])
         # the memory of the file stays as long as the table that shows it
-        return pa.Table.from_batches([ipc.open_file(file, options=options).get_batch(batch)]).select(list(columns))
+        table = pa.Table.from_batches([ipc.open_file(file, options=options).get_batch(batch)]).select(list(columns))
+    # lengths and offsets are as the file has them, and Arrow reads where they point
+    table.validate(full=True)
+    return table
 
 
 def _open_batches(source: Iterable[Any]) -> list[Piece]:

@@ -313,9 +313,11 @@ class Table:
 
     def _check(self) -> None:
         encoder, scaling, index = self.encoder, self.encoder.scaling, self.encoder.flagged
+        floats = (scaling.mean, scaling.scale, encoder.codes, encoder.on, encoder.off)
         consistent = (
             {column.kind for column in self.columns} <= set(get_args(Kind))
             and encoder.numbers.dtype == index.dtype == np.intp
+            and all(part.dtype == np.float64 for part in floats)
             and np.array_equal(encoder.numbers, np.append(self.schema.numbers, range(self.schema.width, self.n_split)))
             and scaling.mean.shape == scaling.scale.shape == encoder.numbers.shape
             and (index.ndim == 1 and index.shape == encoder.codes.shape == encoder.on.shape == encoder.off.shape)

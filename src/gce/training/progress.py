@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from gce._utils.optional import import_optional
+from gce._utils.text import escape_line
 from gce.frank_wolfe.step import Step
 from gce.training.callbacks import FamilyTurn, MemberMeans, TimeLimit
 
@@ -93,7 +94,7 @@ class Log:
         parts = [f"{rounds} {'round' if rounds == 1 else 'rounds'} in {self._last.seconds - self._before:.1f} s"]
         if self._best < math.inf:
             parts.append(f"best validation {self._best:.4g}")
-        logger.info("%s", f"{self._last.family or 'done'}: {', '.join(parts)}")
+        logger.info("%s", f"{escape_line(self._last.family or 'done')}: {', '.join(parts)}")
         return self._last.seconds
 
 
@@ -234,7 +235,7 @@ class ProgressBar:
         self._waiting = self._waiting[self._waiting.index(name) + 1 :]
         if turn.family is not None:
             number = len(self._rounds) - len(self._waiting)
-            self._bar.update(self._task, family=f"{name} {number}/{len(self._rounds)}")
+            self._bar.update(self._task, family=f"{escape_line(name)} {number}/{len(self._rounds)}")
         if turn.rounds_before:
             # earlier families may have stopped long before their limits
             done = turn.rounds_before + turn.max_rounds - self._rounds[name]
@@ -292,7 +293,11 @@ def format_duration(seconds: float) -> str:
 
 def describe_step(step: Step) -> str:
     """A round on one line."""
-    name = f"round {step.t}" if step.family is None else f"{step.family} round {step.own_t} ({step.t} in all)"
+    if step.family is None:
+        name = f"round {step.t}"
+    else:
+        # whoever named the family may not be who reads the log
+        name = f"{escape_line(step.family)} round {step.own_t} ({step.t} in all)"
     return "  ".join([name, *step_metrics(step)])
 
 

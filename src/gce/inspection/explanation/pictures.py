@@ -8,6 +8,7 @@ import numpy as np
 
 from gce._utils.numerals import format_bound, format_slope
 from gce._utils.optional import import_optional
+from gce._utils.text import escape_line
 from gce.inspection.explanation.explanation import PLURAL
 from gce.inspection.plotting.style import BLUE, GREY, ORANGE, VERMILION, axes_for, spans_decades, whole_numbers
 
@@ -203,8 +204,8 @@ class PruningPathDisplay:
 
 def _cut(name: str) -> str:
     cut = name if len(name) <= _NAME else name[: _NAME - 1] + "…"
-    # matplotlib parses text between dollar signs as a formula
-    return cut.replace("$", r"\$")
+    # matplotlib draws no lone surrogates, and parses text between dollar signs as a formula
+    return escape_line(cut).replace("$", r"\$")
 
 
 def _few_ticks(panel: Any) -> None:

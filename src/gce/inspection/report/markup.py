@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from gce._utils.text import escape_html
 
 #: Shown in place of a missing number.
 NOTHING = "\N{EN DASH}"
@@ -41,7 +42,7 @@ def tag(element: str, *children: str, **attributes: str | float | bool | None) -
         if value is None or value is False:
             continue
         name = name.rstrip("_").replace("_", "-")
-        parts.append(f" {name}" if value is True else f' {name}="{escape(str(value))}"')
+        parts.append(f" {name}" if value is True else f' {name}="{escape_html(str(value))}"')
     parts.append(">")
     if element not in _VOID:
         parts += [*map(safe, children), f"</{element}>"]
@@ -50,7 +51,7 @@ def tag(element: str, *children: str, **attributes: str | float | bool | None) -
 
 def safe(text: str) -> str:
     """Text as HTML: escaped unless it is markup."""
-    return text if isinstance(text, Markup) else escape(text)
+    return text if isinstance(text, Markup) else escape_html(text)
 
 
 def join(parts: Iterable[str]) -> Markup:

@@ -3,7 +3,6 @@
 import torch
 
 from gce.bases import TreeAtoms
-from mutated_bytes import places
 
 NAN, INF = float("nan"), float("inf")
 
@@ -62,6 +61,8 @@ EVERY = [
     put("opaque", value={"cv": ["x"]}),
     put("written", value={"time": "now", "versions": {"gce": 1}}),
     without("written"),
+    without("written", "time"),
+    put("written", "time", value=5),
     *(put("bases", value=value) for value in (5, None, [], "tree", {"x": 5}, {"x": None}, {"x": {}})),
     *(put("bases", value={"x": value}) for value in (KFOLD, WRONG, {"object": "os.system", "parameters": {}})),
     put("estimator", value="BaseEstimator"),
@@ -101,7 +102,8 @@ EVERY = [
     *(put("fitted", "table_", "state", "columns", 1, "kind", value=value) for value in ("category", "date", 3)),
     *(put("fitted", "table_", "state", "columns", 1, "levels", value=value) for value in ([[]], 3, "ab", ["a", "a"])),
     without("fitted", "table_", "state", "columns", 0),
-    *(tensor("fitted.table_.mean", change) for change in (filled(NAN), lambda t: t[:-1], torch.Tensor.float)),
+    *(tensor("fitted.table_.mean", change) for change in (filled(NAN), lambda t: t[:-1])),
+    *(tensor("fitted.table_.mean", change) for change in (torch.Tensor.float, torch.Tensor.long)),
     *(tensor("fitted.table_.scale", filled(value)) for value in (NAN, 0.0, -1.0, INF)),
     tensor("fitted.table_.numbers", filled(2)),
     without_tensor("fitted.table_.numbers"),
@@ -355,18 +357,3 @@ def hostile(model):
         trees = isinstance(result.families[0].atoms[0], TreeAtoms)
         return kind + FIT + (MOVES + TREES if trees else NETWORKS)
     return kind + ENSEMBLE + (EDITED if result.edited else HISTORY)
-
-
-def altered(meta, tensors, rng):
-    """Anything else, anywhere: what loads must at least be a model."""
-    if rng.random() < 0.5:
-        name = rng.choice(list(tensors))
-        own = tensors[name].clone()
-        if own.numel() and rng.random() < 0.5:
-            own.view(-1)[rng.randrange(own.numel())] = rng.choice([0, 1, 3, 100])
-        else:
-            own = rng.choice([own[..., None], own.flatten()[: rng.randrange(1 + own.numel())], own.double() * 1.5])
-        tensors[name] = own
-        return
-    holder, key = rng.choice(list(places({name: meta[name] for name in meta if name not in ("written", "opaque")})))
-    holder[key] = rng.choice([0, 1, 2, 10**6, "x", None, [], {}, -1.5, True, [1] * 9, {"value": 1}])

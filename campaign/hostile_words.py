@@ -1,0 +1,43 @@
+"""Names that a stranger may have chosen: what a page, a terminal or a plot must show and not obey."""
+
+from __future__ import annotations
+
+#: Each must be a name of a column, a class, a category, a family or a file.
+WORDS = {
+    "script": "<script>document.title='owned'</script>",
+    "attribute": '"><img src=x onerror="document.title=\'owned\'">',
+    "single quotes": "' onmouseover='document.title=1' x='",
+    "end of script": "</script><script>document.title='owned'//",
+    "end of style": "</style><link rel=stylesheet href=http://example.invalid/x.css>",
+    "svg": "<svg onload=document.title='owned'><foreignObject><iframe src=javascript:1>",
+    "entity": "&lt;b&gt; &#x3c;img src=x&#62; &copy",
+    "comment": "<!-- --> ]]> --!> <![CDATA[",
+    "template": "{{7*7}} ${7*7} {%x%} %s %d {0} {x}",
+    "json": '","owned":{"a":[1]},"x":"\\u0000\\',
+    "title": "\x1b]0;owned\x07",
+    "clipboard": "\x1b]52;c;AAAA\x07",
+    "link": "\x1b]8;;http://example.invalid\x1b\\here\x1b]8;;\x1b\\",
+    "colour": "\x1b[31m\x9b32mred",
+    "cursor": "\x1b[2J\x1b[H\r\x08\x08",
+    "C0": "".join(map(chr, [*range(1, 9), 11, 12, *range(14, 32), 127])) + "end",
+    "C1": "".join(map(chr, range(128, 160))) + "end",
+    "bidi": "\u202eabc\u2066def\u202c\u200f",
+    "newlines": "one\ntwo\r\nthree\u2028four\u2029five\x85six",
+    "tabs": "\tone\ttwo\v",
+    "nul": "a\0b",
+    "long": "x" * 10_000,
+    "long words": "many words " * 900,
+    "combining": "e" + "\u0301" * 300,
+    "emoji": "👩‍👩‍👧‍👦🏳️‍🌈" * 20,
+    "surrogate": "lone \ud800 and \udfff",
+    "noncharacter": "\ufffe\uffff\ufdd0",
+    "mathtext": "$\\frac{1}{",
+    "mathtext in earnest": "price in $ and $^$_{",
+    "underscore": "_hidden",
+    "markup of a console": "[bold red]x[/bold red][/] [link=http://example.invalid]y[/link]",
+    "formula": "=cmd|' /C calc'!A0",
+    "markdown": "| a | [x](javascript:1) ![](http://example.invalid/x.png) `",
+    "path": "../../etc/passwd",
+    "spaces": "   ",
+    "empty": "",
+}
