@@ -39,12 +39,9 @@ include_patterns = [
     "CONTRIBUTING.md",
     "SECURITY.md",
 ]
-# what sphinx-gallery writes beside its pages, and folders that are large to look through
-exclude_patterns = [".git", ".venv", "build", "data", "out", "src", "docs/gallery/*.ipynb", "docs/gallery/*.py"]
-templates_path = ["_templates"]
-nitpicky = True
-# pages that other parts of the project write are listed by a pattern, whether they are there or not
-suppress_warnings = ["toc.empty_glob"]
+# folders that are large to look through, and templates, which are no pages
+exclude_patterns = [".git", ".nox", ".venv", "build", "data", "out", "src", "docs/_templates"]
+templates_path = [str(ROOT / "docs" / "_templates")]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4
