@@ -44,7 +44,9 @@ def fit_seconds(path: Path) -> None:
     """Seconds of default fits relative to CatBoost's."""
     numbers = {model: accuracy_rows.read(RESULTS / "accuracy", model) for model in _PEERS}
     figure, axes = _panels(2, "Seconds of a default fit, CatBoost's = 1")
-    for ax, title, rows in zip(axes, ("tables of numbers", "tables as people have them"), (numbers, _table_rows())):
+    for ax, title, rows in zip(
+        axes, ("tables of numbers", "tables as people have them"), (numbers, _table_rows()), strict=True
+    ):
         means, pairs = relative_seconds(rows)
         _bars(ax, f"{title}, {pairs} fits", means, "{:.2f}")
     _save(figure, path)
@@ -52,7 +54,9 @@ def fit_seconds(path: Path) -> None:
 
 def relative_seconds(rows: Rows) -> tuple[dict[str, float], int]:
     """Geometric means of seconds relative to CatBoost's, over pairs that all were timed on, on one kind of machine."""
-    where = {model: {pair: _timed_on(row) for pair, row in rows[model].items() if "fit_seconds" in row} for model in _PEERS}
+    where = {
+        model: {pair: _timed_on(row) for pair, row in rows[model].items() if "fit_seconds" in row} for model in _PEERS
+    }
     pairs = [
         pair
         for pair, machine in where["CatBoost"].items()
@@ -66,9 +70,13 @@ def serving(path: Path) -> None:
     """Rows per second, and one row, of default models."""
     tables = json.loads((RESULTS / "speed.json").read_text())["sections"]["serving"]["tables"]
     sets = [table for table in tables if "rows/s" in table["head"] and table["title"] != "ratios"]
-    figure, axes = _panels(2 * len(sets), "Serving: rows per second (more is better), milliseconds of one row (less is)")
+    figure, axes = _panels(
+        2 * len(sets), "Serving: rows per second (more is better), milliseconds of one row (less is)"
+    )
     for column, table in enumerate(sets):
-        for ax, key, form in zip(axes[2 * column : 2 * column + 2], ("rows/s", "one row ms"), ("{:,.0f}", "{:.2f}")):
+        for ax, key, form in zip(
+            axes[2 * column : 2 * column + 2], ("rows/s", "one row ms"), ("{:,.0f}", "{:.2f}"), strict=True
+        ):
             place = table["head"].index(key) + 1
             values = {row[0]: float(row[place].replace(",", "")) for row in table["rows"]}
             _bars(ax, f"{table['title']}: {key}", values, form)

@@ -1,7 +1,7 @@
 """The documentation site: ``make docs`` builds it into build/docs/html.
 
-Sphinx' source is the whole repository, so that links between the Markdown pages of docs/, benchmarks/ and paper/ are the
-same in the repository and on the site.
+Sphinx' source is the whole repository, so that links between the Markdown pages of docs/, benchmarks/ and paper/ are
+the same in the repository and on the site.
 """
 
 import sys
