@@ -7,7 +7,7 @@ TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Each process begins with half of the files, so that what a file's tests share is made once, and takes over from the other.
 PYTEST := $(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test lint types kernels unit experiments processors wheel campaign bench bench-small accuracy tables autogluon distributed table1 figure1 ablations clean
+.PHONY: demo test lint types kernels unit experiments processors wheel campaign docs bench bench-small accuracy tables autogluon distributed table1 figure1 ablations clean
 
 $(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard native/* src/gce/kernels/*.hpp)
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,15 @@ processors: $(VENV)/ready
 # ARGS, e.g. `make campaign ARGS="kills --cases 20"`.
 campaign: $(VENV)/ready
 	$(BIN)/python -m campaign $(ARGS)
+
+# The documentation site into build/docs/html, with every example run and warnings as errors; then its pages in Chromium.
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs -d build/docs/doctrees . build/docs/html
+	$(BIN)/python -m pytest tests/site
+
+$(VENV)/docs: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
+	touch $@
 
 # The wheel is imported in an environment without the checkout and without development tools.
 wheel: $(VENV)/ready build/clean/ready

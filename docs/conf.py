@@ -25,6 +25,7 @@ extensions = [
     # in docs/extensions
     "mathml",
     "benchmark_pictures",
+    "own_members",
 ]
 root_doc = "docs/index"
 include_patterns = [
@@ -40,7 +41,7 @@ include_patterns = [
     "SECURITY.md",
 ]
 # folders that are large to look through, and templates, which are no pages
-exclude_patterns = [".git", ".nox", ".venv", "build", "data", "out", "src", "docs/_templates"]
+exclude_patterns = [".git", ".nox", ".venv", "build", "data", "out", "src", "docs/_extra", "docs/_templates"]
 templates_path = [str(ROOT / "docs" / "_templates")]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
@@ -50,7 +51,6 @@ html_math_renderer = "mathml"
 
 autosummary_generate = True
 autosummary_generate_overwrite = True
-autodoc_default_options = {"exclude-members": "set_fit_request, set_predict_request, set_score_request"}
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
@@ -75,6 +75,8 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"gce {release}"
 html_static_path = ["_static"]
+# the first page at the root, where people and servers look for it
+html_extra_path = ["_extra"]
 html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
 html_copy_source = False

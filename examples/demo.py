@@ -142,7 +142,8 @@ def main() -> None:
         parts.append(show(name, rows, console))
     draw(everything, folder / "demo.png")
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    (folder / "demo.md").write_text("\n\n".join([*parts, f"Machine: {machine}."]) + "\n")
+    title = "# Four greedy algorithms on small data sets"
+    (folder / "demo.md").write_text("\n\n".join([title, *parts, f"Machine: {machine}."]) + "\n")
     console.print(
         f"{time.perf_counter() - began:.0f} s in all. Picture: {folder / 'demo.png'}, table: {folder / 'demo.md'}.\n"
         "One split of 89 and 360 test rows separates little: benchmarks/results/small_sets.md has ten."

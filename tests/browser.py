@@ -3,6 +3,7 @@
 The protocol is JSON messages that end in a zero byte, written to the browser's descriptor 3 and read from its 4.
 """
 
+import base64
 import json
 import os
 import select
@@ -93,6 +94,10 @@ class Browser:
         if "exceptionDetails" in answer:
             raise AssertionError(answer["exceptionDetails"])
         return answer["result"].get("value")
+
+    def screenshot(self):
+        """What the screen shows, as the bytes of a PNG."""
+        return base64.b64decode(self._send("Page.captureScreenshot", format="png")["data"])
 
     def _send(self, method, **params):
         self._next += 1

@@ -309,7 +309,7 @@ def test_files_say_which_columns_trees_look_at(tmp_path):
     path = tmp_path / "m.safetensors"
     gce.GCERegressor(basis=Tree(), **FAST).fit(rows, y).save(path)
     meta, tensors = deserialize(path, path.read_bytes())
-    assert meta["version"] == 6
+    assert meta["version"] == 7
     assert any(name.endswith("grove.rule") for name in tensors)
     gce.GCERegressor(basis=Tree(), **FAST).fit(rows[["z"]], y).save(path)
     _, tensors = deserialize(path, path.read_bytes())

@@ -63,7 +63,7 @@ class ConvexStackingRegressor(RegressionStack):
         The fitted members by name; ``"drop"`` for those dropped.
     n_features_in_ : int
         Number of columns, if rows have columns.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Names of the columns, if they have names.
     result_ : StackResult
         The fitted stack as one immutable value, from which the attributes above are read.
@@ -171,7 +171,7 @@ class ConvexStackingClassifier(ClassificationStack):
         members know classes as ``y`` has them.
     n_features_in_ : int
         Number of columns, if rows have columns.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Names of the columns, if they have names.
     result_ : StackResult
         The fitted stack as one immutable value, from which the attributes above are read.

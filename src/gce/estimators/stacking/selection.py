@@ -71,7 +71,7 @@ class GreedySelectionRegressor(RegressionStack):
         The fitted members by name; ``"drop"`` for those dropped.
     n_features_in_ : int
         Number of columns, if rows have columns.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Names of the columns, if they have names.
     result_ : StackResult
         The fitted stack as one immutable value, from which the attributes above are read.
@@ -199,7 +199,7 @@ class GreedySelectionClassifier(ClassificationStack):
         members know classes as ``y`` has them.
     n_features_in_ : int
         Number of columns, if rows have columns.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Names of the columns, if they have names.
     result_ : StackResult
         The fitted stack as one immutable value, from which the attributes above are read.
