@@ -42,12 +42,14 @@ def tables_ranks(path: Path) -> None:
 
 def fit_seconds(path: Path) -> None:
     """Seconds of default fits relative to CatBoost's."""
-    numbers = {model: accuracy_rows.read(RESULTS / "accuracy", model) for model in _PEERS}
-    figure, axes = _panels(2, "Seconds of a default fit, CatBoost's = 1")
-    for ax, title, rows in zip(
-        axes, ("tables of numbers", "tables as people have them"), (numbers, _table_rows()), strict=True
-    ):
-        means, pairs = relative_seconds(rows)
+    kinds = {
+        "tables of numbers": {model: accuracy_rows.read(RESULTS / "accuracy", model) for model in _PEERS},
+        "tables as people have them": _table_rows(),
+    }
+    found = {title: relative_seconds(rows) for title, rows in kinds.items()}
+    shown = {title: (means, pairs) for title, (means, pairs) in found.items() if pairs}
+    figure, axes = _panels(len(shown), "Seconds of a default fit, CatBoost's = 1")
+    for ax, (title, (means, pairs)) in zip(axes, shown.items(), strict=True):
         _bars(ax, f"{title}, {pairs} fits", means, "{:.2f}")
     _save(figure, path)
 
@@ -62,6 +64,8 @@ def relative_seconds(rows: Rows) -> tuple[dict[str, float], int]:
         for pair, machine in where["CatBoost"].items()
         if machine and all(own.get(pair) == machine for own in where.values())
     ]
+    if not pairs:
+        return {}, 0
     logs = {model: np.log([rows[model][pair]["fit_seconds"] for pair in pairs]) for model in _PEERS}
     return {model: float(np.exp((logs[model] - logs["CatBoost"]).mean())) for model in _PEERS}, len(pairs)
 

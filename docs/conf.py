@@ -85,6 +85,7 @@ html_show_sphinx = False
 # a summary is fetched, which a browser refuses for pages that are files
 html_show_search_summary = False
 html_sidebars = {"docs/index": [], "docs/start": [], "CHANGELOG": []}
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "gce", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
     "navbar_align": "left",
