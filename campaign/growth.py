@@ -28,7 +28,8 @@ def footprint() -> Footprint:
     if hasattr(trim := ctypes.CDLL(None), "malloc_trim"):
         trim.malloc_trim(0)
     memory = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return Footprint(memory, len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd")))
+    threads, handles = (sum(1 for _ in Path("/proc/self", what).iterdir()) for what in ("task", "fd"))
+    return Footprint(memory, threads, handles)
 
 
 def growth(work: Callable[[int], object], count: int, warm: int) -> Footprint:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ def _stack(n_jobs: int | None) -> Any:
     members = [
         ("ridge", Ridge()),
         ("trees", gce.GCERegressor(basis=TREE, **FEW)),
-        ("net", gce.GCERegressor(NET, **FEW)),
+        ("net", gce.GCERegressor(basis=NET, **FEW)),
     ]
     return gce.ConvexStackingRegressor(members, cv=2, random_state=0, n_jobs=n_jobs)
 
@@ -44,7 +45,7 @@ MODELS: dict[str, Callable[[int | None], Any]] = {
     ),
     "mixed": lambda n_jobs: gce.GCEClassifier(basis=[TREE, NET], **FEW, n_jobs=n_jobs),
     "stack": _stack,
-    "shards": lambda n_jobs: gce.GCERegressor(basis=TREE, **FEW, n_jobs=n_jobs),
+    "shards": lambda n_jobs: gce.GCERegressor(basis=TREE, max_iter=4, random_state=0, n_jobs=n_jobs),
 }
 
 
@@ -78,7 +79,7 @@ class Asked(NamedTuple):
         rng = np.random.default_rng([self.seed, more])
         X = rng.normal(size=(count, 5))
         y = X[:, 0] * X[:, 1] + np.abs(X[:, 2]) + 0.1 * rng.normal(size=count)
-        if "Classifier" in type(self.estimator()).__name__:
+        if self.classes:
             y = np.array(["low", "high"])[(y > y.mean()).astype(int)]
         if self.name not in ("mixed", "shards"):
             return X, y
@@ -96,7 +97,7 @@ class Asked(NamedTuple):
         if self.name != "shards":
             return clone(self.estimator()).fit(X, y)
         # written by each for itself: a file that changes between two looks at it is refused
-        path = self.folder / f"rows-{hashlib.sha256(np.random.bytes(16)).hexdigest()[:12]}.parquet"
+        path = self.folder / f"rows-{uuid4().hex}.parquet"
         X.assign(y=y).to_parquet(path, row_group_size=64)
         try:
             return self.estimator().fit(gce.Shards(path, target="y"))

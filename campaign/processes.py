@@ -13,8 +13,8 @@ from campaign.process_models import MODELS, Asked
 from campaign.process_ways import COPIES, STARTS, Way
 
 PROMISE = (
-    "fits and predictions in forked, spawned and pooled processes and in threads have the bits of one process alone, in "
-    "bounded time; 500 fits and 10,000 predictions in one process take no more memory, threads or open files"
+    "fits and predictions in forked, spawned and pooled processes and in threads have the bits of one process alone, "
+    "in bounded time; 500 fits and 10,000 predictions in one process take no more memory, threads or open files"
 )
 #: Models that interpreters are started for, which takes seconds.
 _STARTED = ("default classifier", "networks", "mixed", "stack")
