@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import re
 import signal
 import sys
 import time
@@ -39,9 +40,9 @@ def fault_of(work: Callable[[], object], said: Path, limit: float) -> str | None
                 code = os.waitstatus_to_exitcode(status)
                 return None if code == 0 else f"ended with status {code}: {_last(said)}"
             time.sleep(0.01)
-        os.kill(child, signal.SIGUSR1)
+        os.killpg(child, signal.SIGUSR1)
         time.sleep(_LAST_WORDS)
-        return f"no end within {limit:g} s: {_last(said, 6)}"
+        return f"no end within {limit:g} s: {_places(said)}"
     finally:
         # also what it has left behind, such as the workers of a pool; not there if it died before its first step
         with suppress(ProcessLookupError):
@@ -70,6 +71,13 @@ def _do(work: Callable[[], object], said: Path) -> None:
         os._exit(status)
 
 
-def _last(said: Path, count: int = 1) -> str:
+def _last(said: Path) -> str:
     lines = [line.strip() for line in said.read_text(errors="replace").splitlines() if line.strip()]
-    return " | ".join(lines[-count:])[:900]
+    return lines[-1][:600] if lines else ""
+
+
+def _places(said: Path) -> str:
+    """Where the threads of all its processes were: the innermost call of each."""
+    text = said.read_text(errors="replace") if said.exists() else ""
+    found = re.findall(r"most recent call first\):\n((?:  File .*\n){1,2})", text)
+    return "; ".join(sorted({" < ".join(place.split()) for place in found}))[:1500]
