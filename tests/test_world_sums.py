@@ -105,8 +105,8 @@ class Held:
 
 def test_tensors_are_kept_until_threads_of_gloo_have_dropped_them(monkeypatch):
     dropped = Held(3, 2, 2, 1)
-    world._wait_until_released(dropped)
+    module._wait_until_released(dropped)
     assert dropped.counts == [1]
     # what somebody else holds is not waited for
-    monkeypatch.setattr(world, "_RELEASED", 0.0)
-    world._wait_until_released(Held(2))
+    monkeypatch.setattr(module, "_RELEASED", 0.0)
+    module._wait_until_released(Held(2))
