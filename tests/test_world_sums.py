@@ -91,3 +91,22 @@ def test_every_process_has_something_for_every_other(size):
         for source, part in enumerate(parts):
             np.testing.assert_array_equal(part, given[source][to])
     assert size == 1 or all(queue.empty() for queue in worlds[0]._dist.boxes.values())
+
+
+class Held:
+    """A tensor that others drop while it is looked at, or never."""
+
+    def __init__(self, *counts):
+        self.counts = list(counts)
+
+    def _use_count(self):
+        return self.counts.pop(0) if len(self.counts) > 1 else self.counts[0]
+
+
+def test_tensors_are_kept_until_threads_of_gloo_have_dropped_them(monkeypatch):
+    dropped = Held(3, 2, 2, 1)
+    module._wait_until_released(dropped)
+    assert dropped.counts == [1]
+    # what somebody else holds is not waited for
+    monkeypatch.setattr(module, "_RELEASED", 0.0)
+    module._wait_until_released(Held(2))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 
 #: Numbers from which on more than two processes add up by gloo's ring, which sends fewer bytes in more messages.
 _LARGE = 1 << 20
+#: Seconds after which a tensor that is still held is not waited for: it is held by somebody else.
+_RELEASED = 1.0
 _ADVICE = "start the fit again: with the same checkpoint folder it continues after the last round"
 
 
@@ -191,6 +194,7 @@ class _ProcessGroup(World):
         own = torch.from_numpy(numbers)
         if self.size > 2 and len(numbers) >= _LARGE:
             self._answered(partial(self._dist.all_reduce, own, name))
+            _wait_until_released(own)
             return
         # pairs along the edges of a cube: gloo's own sum takes 2 (p - 1) messages one after another, a cube log2 p
         corners = 1 << (self.size.bit_length() - 1)
@@ -230,7 +234,9 @@ class _ProcessGroup(World):
         every = [own if rank == self.rank else np.empty(size, np.uint8) for rank, size in enumerate(sizes.tolist())]
         for rank, part in enumerate(every):
             if len(part):
-                self._answered(partial(self._dist.broadcast, torch.from_numpy(part), rank))
+                sent = torch.from_numpy(part)
+                self._answered(partial(self._dist.broadcast, sent, rank))
+                _wait_until_released(sent)
         return every
 
     def all_to_all(self, parts: list[NDArray[np.uint8]]) -> list[NDArray[np.uint8]]:
@@ -267,6 +273,17 @@ def _let_others_run() -> None:
     if hasattr(os, "sched_yield"):
         for _ in range(4):
             os.sched_yield()
+
+
+def _wait_until_released(tensor: torch.Tensor) -> None:
+    """Wait until gloo's threads have dropped a tensor of a collective call that has returned.
+
+    A thread that drops a tensor after Python has waits for the interpreter lock. A process group that ends meanwhile
+    waits for the thread, and in torch 2.6 it holds that lock: both would wait for ever.
+    """
+    end = time.monotonic() + _RELEASED
+    while tensor._use_count() > 1 and time.monotonic() < end:  # type: ignore[attr-defined]
+        time.sleep(0)
 
 
 def find_world() -> World:
