@@ -331,6 +331,7 @@ SUMMARY = [
     *(tensor("summary.histories.0.best", filled(value)) for value in (0, -1, 99, 2**62)),
     *(tensor("summary.histories.0.best", change) for change in (lambda t: t[:0], lambda t: t.repeat(2))),
     *(tensor("summary.histories.0.running", filled(value, 0, 0)) for value in (2, 255)),
+    *(tensor("summary.histories.0.noted", filled(0, place)) for place in (0, -1)),
     tensor("summary.histories.0.seconds", filled(NAN)),
     *(without_tensor(f"summary.histories.0.{name}") for name in ("best", "running", "noted", "seconds")),
     *(tensor("ensemble.weights", change) for change in (lambda t: t * 2, filled(-1.0), filled(NAN), lambda t: t[:0])),

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from gce.cli import reading
 from gce.cli.failures import DataError, sentence
 from gce.cli.figures import NOTHING, known, of_classes, of_numbers
 from gce.cli.peers import encode
@@ -142,6 +143,16 @@ def test_an_index_of_pandas_is_no_column(tmp_path, capsys):
     assert rows.groups.tolist() == [2, 0, 1]
     frame.reset_index(drop=True).to_parquet(tmp_path / "range.parquet")
     assert read_table(str(tmp_path / "range.parquet")).columns == ["a", "y"]
+
+
+def test_a_file_that_makes_its_reader_panic_is_refused(tmp_path, monkeypatch):
+    def panic(source):
+        raise pl.exceptions.PanicException("assertion failed: offset + length <= self.length")
+
+    monkeypatch.setitem(reading._READERS, "Parquet", panic)
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"t\.parquet cannot be read as Parquet: assertion failed"):
+        read_table(str(tmp_path / "t.parquet"))
 
 
 def test_a_suffix_speaks_where_content_does_not(tmp_path):

@@ -308,6 +308,7 @@ def test_later_and_foreign_formats_are_told_apart(path):
         (True, "has invalid metadata"),
         ("1", "has invalid metadata"),
         (0, "has invalid metadata"),
+        (10**400, "has invalid metadata"),
     ):
         container.write(path, {**meta, "version": version}, tensors)
         with pytest.raises(gce.ModelFileError, match=message):

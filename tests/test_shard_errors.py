@@ -245,5 +245,5 @@ def test_an_arrow_file_whose_offsets_are_wrong_is_refused(tmp_path):
     raw = path.read_bytes()
     assert raw.count(offsets) == 1
     path.write_bytes(raw.replace(offsets, np.array([0, 5, 2**30, 16], dtype=np.int32).tobytes()))
-    with pytest.raises(ValueError, match=r"rows\.arrow' can no longer be read"):
+    with pytest.raises(ValueError, match=r"rows\.arrow can no longer be read"):
         gce.Shards(path, target="y").open().read(0)

@@ -230,7 +230,8 @@ def _parse_metadata(path: Path, metadata: Any) -> Meta:
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise_file_error(path, "is a safetensors file, but was not written by gce")
     version = meta.get("version")
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+    # a number of many digits is no version, and a long message
+    if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version < 10**6:
         raise_file_error(path, "has invalid metadata")
     if version > VERSION:
         raise ModelFileError(

@@ -76,6 +76,8 @@ def _restore(name: str, parts: Parts, members: int) -> FamilySummary:
     if (best < 1).any() or (best > count).any():
         raise ValueError("a member was kept at a round that was not run")
     rounds = []
+    if any("risk" not in noted or ("validation" in noted) != ("validation" in columns[0]) for noted in columns):
+        raise ValueError("a round has no risk, or no validation score where others have one")
     for i, (own, noted) in enumerate(zip(running, columns, strict=True)):
         ran = own.nonzero().flatten().tolist()
         values = {key: column[i, ran].tolist() for key, column in noted.items()}
