@@ -226,10 +226,13 @@ class _Trials:
 
 def _open_study(path: Path, name: str) -> Study:
     import optuna
+    from sqlalchemy.pool import NullPool
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return optuna.create_study(study_name=name, storage=f"sqlite:///{path}", load_if_exists=True)
+    # without a pool every connection is closed after its use: a study has no method that closes those of a pool
+    storage = optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"poolclass": NullPool})
+    return optuna.create_study(study_name=name, storage=storage, load_if_exists=True)
 
 
 def _name(settings: Settings) -> str:

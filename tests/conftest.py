@@ -8,6 +8,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from browser import CHROMIUM, Browser
 
 
+@pytest.fixture(autouse=True)
+def no_figure_left_open():
+    """Figures of one test do not count in another: matplotlib warns beyond twenty."""
+    yield
+    if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+        pyplot.close("all")
+
+
 @pytest.fixture(scope="session")
 def browser():
     """One browser for all pages."""

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from gce.cli import reading
@@ -33,7 +34,7 @@ def stream(frame):
 WRITERS = {
     "t.csv": lambda frame, path: frame.write_csv(path),
     "t.csv.gz": lambda frame, path: path.write_bytes(gzip.compress(frame.write_csv().encode())),
-    "t.csv.zst": lambda frame, path: frame.write_csv(path, compression="zstd"),
+    "t.csv.zst": lambda frame, path: path.write_bytes(pa.compress(frame.write_csv().encode(), "zstd", asbytes=True)),
     "t.tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
     "semicolons.csv": lambda frame, path: frame.write_csv(path, separator=";"),
     "byte order mark.csv": lambda frame, path: path.write_bytes(b"\xef\xbb\xbf" + frame.write_csv().encode()),

@@ -163,7 +163,7 @@ def test_durations_and_times_of_the_day_are_seconds():
         pl.DataFrame({"a": listed}),
         pa.table({"a": pa.array(listed, pa.duration("ns"))}),
         np.array(listed, dtype="timedelta64[ns]")[:, None],
-        np.array([[np.timedelta64(172_803_250, "ms")], [np.timedelta64("NaT")]], dtype=object),
+        np.array([[np.timedelta64(172_803_250, "ms")], [np.timedelta64("NaT", "ns")]], dtype=object),
     ]
     for X in given_:
         frame = read_frame(X)

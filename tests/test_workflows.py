@@ -37,7 +37,7 @@ def test_sessions_exist_and_permissions_are_few(path):
 
 def test_the_floors_are_those_of_the_project():
     pins = noxfile.floors()
-    assert "torch==2.6" in pins
+    assert "torch==2.7" in pins
     assert any(pin.startswith("polars==") for pin in pins)
     assert all(pin.count("==") == 1 for pin in pins)
 

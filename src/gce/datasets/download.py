@@ -76,7 +76,9 @@ def _recorded_earlier(path: Path) -> str:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, HTTPError):
-        return f"HTTP {error.code} {error.reason}"
+        # it holds the body of the response, an open file
+        with error:
+            return f"HTTP {error.code} {error.reason}"
     return str(error.reason if isinstance(error, URLError) else error) or type(error).__name__
 
 

@@ -301,7 +301,7 @@ def wall_clock(seconds: Array, zone: datetime.tzinfo) -> Array:
 def _offsets(moments: NDArray[np.int64], zone: datetime.tzinfo) -> Array:
     """Offsets ``(n,)`` of a zone from UTC in seconds."""
     # within a day of the ends of the calendar there is no transition, and no room for an offset
-    low, high = (end.astype("datetime64[D]").astype(int) * _DAY for end in (_FIRST + 1, _LAST))
+    low, high = (end.astype("datetime64[D]").astype(int) * _DAY for end in (_FIRST + np.timedelta64(1, "D"), _LAST))
     return np.array([_offset(second, zone) for second in np.clip(moments, low, high).tolist()], dtype=np.float64)
 
 
