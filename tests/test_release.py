@@ -18,6 +18,7 @@ from gce.io import attributes, container, families, paths, values
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 RECIPE = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8"))
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 #: Packages that conda-forge names otherwise.
 CONDA_NAMES = {"torch": "pytorch"}
 #: What people look for in a release, and what builds, tests and documents it.
