@@ -64,10 +64,11 @@ $(VENV)/docs: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	touch $@
 
-# The wheel is imported in an environment without the checkout and without development tools.
+# Both distributions; the wheel is imported in an environment without the checkout and without development tools.
 wheel: $(VENV)/ready build/clean/ready
 	rm -rf dist
-	$(BIN)/python -m build --wheel --no-isolation --outdir dist > /dev/null
+	$(BIN)/python -m build --sdist --wheel --no-isolation --outdir dist > /dev/null
+	$(BIN)/twine check --strict dist/*
 	build/clean/bin/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
 	build/clean/bin/python -m pip check
 	cd build && clean/bin/python ../tests/wheel_smoke.py

@@ -38,6 +38,7 @@ include_patterns = [
     "CHANGELOG.md",
     "CODE_OF_CONDUCT.md",
     "CONTRIBUTING.md",
+    "RELEASING.md",
     "SECURITY.md",
 ]
 # folders that are large to look through, and templates, which are no pages

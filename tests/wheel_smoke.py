@@ -22,4 +22,6 @@ with TemporaryDirectory() as folder:
     model.save(Path(folder) / "m.safetensors")
     again = gce.load(Path(folder) / "m.safetensors")
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    # its style and its script come with the package
+    model.report(Path(folder) / "r.html", X, y)
 sys.stdout.write(f"gce {gce.__version__}: the wheel works on its own\n")
