@@ -13,9 +13,19 @@ import pyarrow as pa
 from sklearn.linear_model import Ridge
 
 import gce
-from campaign.inputs_cases import DATA, Case, described, fitted, mentioned, odd_parameters, odd_rows, watched_method
+from campaign.inputs_cases import (
+    DATA,
+    Case,
+    described,
+    fitted,
+    mentioned,
+    odd_parameters,
+    odd_rows,
+    others_of,
+    watched_method,
+)
 from campaign.inputs_fitted import Fitted, fitted_model
-from campaign.inputs_models import affordable, greedy
+from campaign.inputs_models import STACKS, affordable, greedy
 from campaign.inputs_oracle import FaultError, Refused, check_predictions, watched
 from campaign.inputs_targets import odd_groups, odd_target, odd_weight
 from campaign.inputs_values import odd
@@ -48,7 +58,7 @@ def methods_case(rng: Random) -> Case:
             for name, value in given.items()
         }
         try:
-            result = watched(method, lambda: _used(getattr(model, method)(**arguments)), mentions)
+            result = watched(method, lambda: _used(getattr(model, method)(**arguments)), mentions, others_of(model))
         except Refused:
             if method != "set_params" and not np.array_equal(before, model.predict(kept.X)):
                 raise FaultError(f"{method} was refused, and yet changed the model") from None
@@ -56,6 +66,12 @@ def methods_case(rng: Random) -> Case:
         return checked(kept, method, model, result)
 
     return Case(f"arguments of {method}", words, calls)
+
+
+def removable(model: Any) -> str:
+    """The name of an atom that can be removed."""
+    weights = model.active_atoms() if hasattr(model, "active_atoms") else {}
+    return next(iter(weights), "0:1")
 
 
 def _used(result: Any) -> Any:
@@ -87,7 +103,7 @@ def valid_arguments(rng: Random, kept: Fitted, method: str) -> dict[str, Any]:
     if method == "prune":
         given[rng.choice(["k", "tol"])] = 1
     if method == "remove":
-        given["names"] = rng.choice(["tree", "neural", "mean"])
+        given["names"] = "mean" if kept.words.startswith(STACKS) else removable(kept.model)
     if method == "add":
         given["name"], given["model"] = "new", Ridge().fit(np.zeros((3, 3)), np.zeros(3))
     if "groups" in accepted and rng.random() < 0.2:

@@ -20,7 +20,7 @@ CUSTOMARY = (ValueError, TypeError, NotFittedError, ImportError, MemoryError, OS
 MOST_WARNINGS = 3
 #: Phrases of numpy, torch and Python itself about their own business.
 INTERNAL = (
-    "index out of bounds", "is out of bounds", "out of range", "NoneType", "has no attribute", "object is not",
+    "index out of bounds", "is out of bounds", "out of range", "'NoneType'", "has no attribute", "object is not",
     "unsupported operand", "not supported between", "must match the size", "could not be broadcast",
     "not broadcastable",
     "cannot be broadcast", "mat1 and mat2", "expected scalar type", "Expected all tensors", "division by zero",
@@ -44,7 +44,7 @@ class FaultError(Exception):
     """A broken promise, in words."""
 
 
-def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = ()) -> Any:
+def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = (), others: tuple[str, ...] = ()) -> Any:
     """The result of a call whose warnings are few; None where it was lawfully refused.
 
     Parameters
@@ -55,6 +55,9 @@ def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = ()) 
         Called without arguments.
     mentions : tuple of str
         Words of which an exception must have one: the names and values of what is odd.
+
+    others : tuple of str
+        Parts of the paths of modules whose warnings are not ours, such as those of a stack's members.
 
     Raises
     ------
@@ -73,7 +76,7 @@ def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = ()) 
             if problem:
                 raise FaultError(f"{what}: {problem}") from error
             refusal = error
-    check_warnings(what, said)
+    check_warnings(what, [own for own in said if not any(part in own.filename for part in others)])
     if refusal is not None:
         raise Refused(what, refusal)
     return result

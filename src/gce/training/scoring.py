@@ -129,11 +129,10 @@ class ScorerMetric:
             lacking = known[not self._target.classifies]
             raise ValueError(f"scoring={scoring!r} needs {lacking}, which this model does not have") from error
         except (TypeError, ValueError) as error:
-            if self._target.classifies:
+            # what takes other arguments will do so in every round
+            if self._target.classifies or isinstance(error, TypeError):
                 reason = str(error).splitlines()[0][:200]
-                raise ValueError(
-                    f"scoring={scoring!r} cannot score the classes of the held-out rows ({reason})"
-                ) from error
+                raise ValueError(f"scoring={scoring!r} cannot score the held-out rows ({reason})") from error
             # a deviance, say, that cannot judge the constant a fit starts from may well judge its rounds
 
     def __call__(self, pred: Tensor, members: list[int]) -> Tensor:
