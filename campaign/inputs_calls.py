@@ -148,7 +148,7 @@ def objects_case(rng: Random) -> Case:
     batches = [pa.table({"a": [1.0, 2.0, 3.0, 4.0] * 3, "b": ["u", "v"] * 6, "y": [0.0, 1.0, 2.0, 3.0] * 3})] * 2
     if rng.random() < 0.5:
         odd_ones = odd_parameters(rng, gce.Shards, rng.choice([1, 1, 2]))
-        mentions = (*DATA, *mentioned(odd_ones), "Shards", "source")
+        mentions = (*DATA, *mentioned(odd_ones), "Shards", "source", "file")
 
         def calls(folder: Path) -> str:
             valid = {"source": batches, "target": "y", "folder": folder / "shards"}

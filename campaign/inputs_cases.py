@@ -21,7 +21,7 @@ from campaign.inputs_models import (
     greedy,
 )
 from campaign.inputs_oracle import FaultError, Hang, Refused, check_predictions, check_probabilities, shortened, watched
-from campaign.inputs_tables import CONTAINERS, Cells, Given, contained, odd_table, plain_cells, rows_of
+from campaign.inputs_tables import CONTAINERS, Cells, Given, contained, numeric_cells, odd_table, plain_cells, rows_of
 from campaign.inputs_targets import odd_groups, odd_target, odd_weight, plain_target
 from campaign.inputs_values import odd
 
@@ -34,7 +34,7 @@ DATA = (
 
 
 #: Parts of the paths of the members of stacks, and of what they call.
-MEMBERS = ("sklearn/", "scipy/")
+MEMBERS = ("sklearn/", "scipy/", "numpy/", "pandas/", "polars/")
 
 
 class Case:
@@ -66,7 +66,8 @@ def case_of(seed: int, number: int) -> Case:
 def table_case(rng: Random) -> Case:
     """A fit of an odd table."""
     model, words, task = valid_model(rng)
-    cells = plain_cells(rng, rng.choice(ROWS), rng.randint(1, 4))
+    makes = numeric_cells if words.startswith(STACKS) else plain_cells
+    cells = makes(rng, rng.choice(ROWS), rng.randint(1, 4))
     y = plain_target(rng, task, cells.rows)
     X = odd_table(rng, cells, rng.choice(sorted(CONTAINERS)), rng.choice([1, 1, 2, 3]))
     if rng.random() < 0.8 and (rows_of(X.value) or 0) > 0:
@@ -104,7 +105,8 @@ def odd_rows(rng: Random, cells: Cells, container: str) -> Given:
 def target_case(rng: Random) -> Case:
     """A fit with odd targets, weights, groups or validation rows."""
     model, words, task = valid_model(rng)
-    cells = plain_cells(rng, rng.choice(ROWS), rng.randint(1, 3))
+    makes = numeric_cells if words.startswith(STACKS) else plain_cells
+    cells = makes(rng, rng.choice(ROWS), rng.randint(1, 3))
     y = plain_target(rng, task, cells.rows)
     X = contained(cells, rng.choice(["array", "pandas"]), rng)
     given = {"X": X, "y": y}
@@ -139,7 +141,7 @@ def parameters_case(rng: Random) -> Case:
     given, task = valid(rng), rng.choice(tasks)
     odd_ones = odd_parameters(rng, kind, rng.choice([1, 1, 1, 2, 3]))
     mentions = mentioned(odd_ones)
-    cells = plain_cells(rng, 12, 3)
+    cells = numeric_cells(rng, 12, 3) if name.startswith(STACKS) else plain_cells(rng, 12, 3)
     data = {"X": contained(cells, rng.choice(["array", "pandas"]), rng), "y": plain_target(rng, task, 12)}
     words = f"{name} {described(odd_ones)}"
 
@@ -158,7 +160,7 @@ def object_case(rng: Random) -> Case:
     mentions = (*mentioned(odd_ones), name)
     model_kind = ESTIMATORS[TASK_MODEL[task]][0]
     given = {**greedy(rng), "cv": rng.choice([2, None])}
-    if name == "Boosting":
+    if parameter == "algorithm":
         given["basis"] = gce.bases.Tree(max_leaf_nodes=3, min_samples_leaf=1)
     data = {"X": contained(plain_cells(rng, 12, 2), "array", rng), "y": plain_target(rng, task, 12)}
 

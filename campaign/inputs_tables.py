@@ -48,6 +48,12 @@ def plain_cells(rng: Random, rows: int, columns: int) -> Cells:
     return Cells([f"x{j}" for j in range(columns)], found)
 
 
+def numeric_cells(rng: Random, rows: int, columns: int) -> Cells:
+    """A valid table of numbers alone, which any model takes."""
+    numbers = np.random.default_rng(rng.randrange(2**32))
+    return Cells([f"x{j}" for j in range(columns)], [numbers.normal(size=rows) for _ in range(columns)])
+
+
 def _put_cells(rng: Random, cells: Cells) -> None:
     """Replace some cells of a column by an odd one."""
     j = rng.randrange(len(cells.columns))

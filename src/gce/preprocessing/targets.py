@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sized
 from decimal import Decimal
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
@@ -49,13 +49,13 @@ def targets_as_array(y: Any, name: str = "y") -> Any:
             raise ValueError(f"{name} is a masked array with masked values: drop these rows")
         targets = targets.data
     values = _objects(targets)
-    if any(isinstance(value, Sized) and not isinstance(value, str | bytes) for value in values):
-        _check_even(targets, name)
     # numpy would convert NaN in a list of text to the text "nan"
     words = any(isinstance(value, str) for value in values)
     if any(is_missing(value) and (words or not isinstance(value, float | np.floating)) for value in values):
         advice = ", or make them a class" if name == "y" else ""
         raise ValueError(f"{name} has missing values (None, NaN or NA): drop these rows{advice}")
+    if any(isinstance(value, Sized) and not isinstance(value, str | bytes) for value in values):
+        _check_even(targets, name)
     # scikit-learn takes no decimals for classes
     decimals = len(values) > 0 and all(isinstance(value, Decimal) for value in values)
     return np.asarray(targets, dtype=np.float64) if decimals else targets
@@ -142,7 +142,7 @@ def check_regression_targets(y: Any) -> None:
     dates = isinstance(y, np.ndarray) and y.dtype.kind in "mM"
     for value in _objects(y):
         dates = dates or isinstance(value, DATES)
-        if isinstance(value, int) and abs(value) > _MAX_TARGET:
+        if isinstance(value, Rational) and abs(value) > _MAX_TARGET:
             raise _too_large(value)
     if dates:
         raise ValueError(
@@ -169,7 +169,7 @@ def check_spread(y: Array) -> None:
 
 
 def _too_large(value: Any) -> ValueError:
-    described = f"{value:.3g}" if isinstance(value, float) else f"an integer of {len(str(abs(value)))} digits"
+    described = f"{value:.3g}" if isinstance(value, float) else f"a number of {len(str(int(abs(value))))} digits"
     return ValueError(
         f"y holds {described}, and sums of squares of such numbers are beyond float64: divide y, so that it stays "
         f"below {_MAX_TARGET:.0e}"
@@ -216,7 +216,7 @@ def check_labels(y: NDArray[Any]) -> None:
 
 def check_label_size(y: Any) -> None:
     """Raise a ValueError for numbers as labels that no integer can be compared with."""
-    if isinstance(y, np.ndarray) and y.dtype.kind == "f" and (np.abs(y) >= _MAX_LABEL).any():
+    if isinstance(y, np.ndarray) and y.dtype.kind == "f" and (np.abs(y.astype(np.longdouble)) >= _MAX_LABEL).any():
         raise ValueError(f"y holds {np.nanmax(np.abs(y)):.3g} as a label: give classes by smaller numbers, or as text")
 
 

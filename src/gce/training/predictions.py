@@ -16,7 +16,6 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from gce._utils.devices import as_numpy
-from gce.preprocessing.not_numbers import explain_not_numbers
 
 Array = NDArray[np.float64]
 
@@ -243,6 +242,8 @@ def _matrix(name: str, model: Any, method: str, X: Any, columns: int) -> Array:
     try:
         raw = as_numpy(getattr(model, method)(X))
     except Exception as error:
+        from gce.preprocessing.not_numbers import explain_not_numbers
+
         explain_not_numbers(error, f"{member_label(name, model)} cannot compute {method} of", X)
         error.add_note(f"while {member_label(name, model)} computed {method}")
         raise

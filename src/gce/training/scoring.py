@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from torch import Tensor
 
+from gce._utils.params import is_number, short_repr
 from gce.losses import Loss, Ordinal
 from gce.training.calibration import HeldOutScores
 
@@ -143,7 +144,10 @@ class ScorerMetric:
             weight = self._held_out[m][rows]
             known = self._kind(self._compared(self._offset + own[rows], rows, weight), self._loss, self._target)
             extra = {"sample_weight": weight} if self._weighted else {}
-            values.append(-self._scorer(known, rows[:, None], self._y[rows], **extra))
+            value = self._scorer(known, rows[:, None], self._y[rows], **extra)
+            if not is_number(value):
+                raise ValueError(f"scoring returned {short_repr(value)}: it must return one number")
+            values.append(-value)
         return torch.tensor(values, dtype=torch.float64)
 
     def _compared(self, pred: Tensor, rows: NDArray[np.intp], weight: NDArray[np.float64]) -> Tensor:

@@ -136,6 +136,8 @@ def check_rows(X: Any) -> Any:
         There are none, or they are a sparse matrix with indices outside of it.
     """
     X = check_sparse(fill_masked(as_numpy(X)))
+    if isinstance(X, Mapping):
+        raise ValueError("X is a dict: give rows, as an array, a list or a data frame")
     if isinstance(X, list | tuple) and not len(X):
         raise ValueError("X has 0 samples: give at least one row")
     return X

@@ -20,7 +20,6 @@ from gce.estimators.stacking.checks import no_weights
 from gce.estimators.stacking.fold_average import FoldAverage
 from gce.estimators.stacking.out_of_fold import OutOfFold, out_of_fold
 from gce.estimators.stacking.problem import StackProblem
-from gce.preprocessing.not_numbers import explain_not_numbers
 from gce.preprocessing.splits import Split
 from gce.training.predictions import Array, ResponseMethod, member_label
 
@@ -153,6 +152,8 @@ def fit_member(name: str, model: Any, X: Any, y: NDArray[Any], params: Mapping[s
     except Exception as error:
         if "sample_weight" in params and any(refusal in str(error) for refusal in _REFUSALS):
             raise TypeError(no_weights(name, model)) from error
+        from gce.preprocessing.not_numbers import explain_not_numbers
+
         explain_not_numbers(error, f"{member_label(name, model)} cannot be fitted to", X)
         error.add_note(f"while fitting {member_label(name, model)}")
         raise
