@@ -70,8 +70,7 @@ def methods_case(rng: Random) -> Case:
 
 def removable(model: Any) -> str:
     """The name of an atom that can be removed."""
-    weights = model.active_atoms() if hasattr(model, "active_atoms") else {}
-    return next(iter(weights), "0:1")
+    return next(name for name in known_names(model.result_) if not name.endswith(":0"))
 
 
 def _used(result: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sized
 from decimal import Decimal
-from numbers import Rational, Real
+from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,7 @@ def check_regression_targets(y: Any) -> None:
     dates = isinstance(y, np.ndarray) and y.dtype.kind in "mM"
     for value in _objects(y):
         dates = dates or isinstance(value, DATES)
-        if isinstance(value, Rational) and abs(value) > _MAX_TARGET:
+        if isinstance(value, int | Fraction) and abs(value) > _MAX_TARGET:
             raise _too_large(value)
     if dates:
         raise ValueError(
