@@ -68,13 +68,10 @@ def _one_process(waiting: list[int], seed: int, folder: Path) -> Iterator[Outcom
 
 def run_cases(numbers: list[int], seed: int, folder: Path, answers: Connection) -> None:
     """Run cases in this process, and send their outcomes."""
-    from campaign.inputs_oracle import Hang, quiet
-
-    def alarm(*given: Any) -> None:
-        raise Hang
+    from campaign.inputs_oracle import quiet
 
     quiet()
-    signal.signal(signal.SIGALRM, alarm)
+    set_alarm()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     for number in numbers:
@@ -85,6 +82,16 @@ def run_cases(numbers: list[int], seed: int, folder: Path, answers: Connection) 
         os.chdir(folder)
         shutil.rmtree(own, ignore_errors=True)
     answers.close()
+
+
+def set_alarm() -> Any:
+    """Let a case that takes too long end in an exception; what was set before."""
+    from campaign.inputs_oracle import Hang
+
+    def alarm(*given: Any) -> None:
+        raise Hang
+
+    return signal.signal(signal.SIGALRM, alarm)
 
 
 def outcome_of(number: int, seed: int, folder: Path) -> Outcome:

@@ -13,9 +13,19 @@ import pyarrow as pa
 from sklearn.linear_model import Ridge
 
 import gce
-from campaign.inputs_cases import DATA, Case, described, fitted, mentioned, odd_parameters, odd_rows, watched_method
+from campaign.inputs_cases import (
+    DATA,
+    Case,
+    described,
+    fitted,
+    mentioned,
+    odd_parameters,
+    odd_rows,
+    others_of,
+    watched_method,
+)
 from campaign.inputs_fitted import Fitted, fitted_model
-from campaign.inputs_models import affordable, greedy
+from campaign.inputs_models import STACKS, affordable, greedy
 from campaign.inputs_oracle import FaultError, Refused, check_predictions, watched
 from campaign.inputs_targets import odd_groups, odd_target, odd_weight
 from campaign.inputs_values import odd
@@ -48,7 +58,7 @@ def methods_case(rng: Random) -> Case:
             for name, value in given.items()
         }
         try:
-            result = watched(method, lambda: _used(getattr(model, method)(**arguments)), mentions)
+            result = watched(method, lambda: _used(getattr(model, method)(**arguments)), mentions, others_of(model))
         except Refused:
             if method != "set_params" and not np.array_equal(before, model.predict(kept.X)):
                 raise FaultError(f"{method} was refused, and yet changed the model") from None
@@ -56,6 +66,11 @@ def methods_case(rng: Random) -> Case:
         return checked(kept, method, model, result)
 
     return Case(f"arguments of {method}", words, calls)
+
+
+def removable(model: Any) -> str:
+    """The name of an atom that can be removed."""
+    return next(name for name in known_names(model.result_) if not name.endswith(":0"))
 
 
 def _used(result: Any) -> Any:
@@ -87,7 +102,7 @@ def valid_arguments(rng: Random, kept: Fitted, method: str) -> dict[str, Any]:
     if method == "prune":
         given[rng.choice(["k", "tol"])] = 1
     if method == "remove":
-        given["names"] = rng.choice(["tree", "neural", "mean"])
+        given["names"] = "mean" if kept.words.startswith(STACKS) else removable(kept.model)
     if method == "add":
         given["name"], given["model"] = "new", Ridge().fit(np.zeros((3, 3)), np.zeros(3))
     if "groups" in accepted and rng.random() < 0.2:
@@ -132,7 +147,7 @@ def objects_case(rng: Random) -> Case:
     batches = [pa.table({"a": [1.0, 2.0, 3.0, 4.0] * 3, "b": ["u", "v"] * 6, "y": [0.0, 1.0, 2.0, 3.0] * 3})] * 2
     if rng.random() < 0.5:
         odd_ones = odd_parameters(rng, gce.Shards, rng.choice([1, 1, 2]))
-        mentions = (*DATA, *mentioned(odd_ones), "Shards", "source")
+        mentions = (*DATA, *mentioned(odd_ones), "Shards", "source", "file")
 
         def calls(folder: Path) -> str:
             valid = {"source": batches, "target": "y", "folder": folder / "shards"}

@@ -15,12 +15,14 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 #: Exceptions that scikit-learn's users expect of validation; files that are missing or unwritable are OSErrors.
-CUSTOMARY = (ValueError, TypeError, NotFittedError, ImportError, MemoryError, OSError)
+CUSTOMARY = (ValueError, TypeError, NotFittedError)
+#: Those that are about the machine: lawful where a path or an optional package is in the words.
+OF_THE_MACHINE = (ImportError, MemoryError, OSError)
 #: Warnings of one call beyond which they are a flood.
 MOST_WARNINGS = 3
 #: Phrases of numpy, torch and Python itself about their own business.
 INTERNAL = (
-    "index out of bounds", "is out of bounds", "out of range", "NoneType", "has no attribute", "object is not",
+    "index out of bounds", "is out of bounds", "out of range", "'NoneType'", "has no attribute", "object is not",
     "unsupported operand", "not supported between", "must match the size", "could not be broadcast",
     "not broadcastable",
     "cannot be broadcast", "mat1 and mat2", "expected scalar type", "Expected all tensors", "division by zero",
@@ -34,6 +36,8 @@ INTERNAL = (
 #: Where scikit-learn's own checks use such a phrase, its users know it.
 FOREIGN = (f"{Path('sklearn')}/",)
 MOST_LETTERS = 2000
+#: What an error about the machine names.
+MACHINE_WORDS = ("file", "folder", "path", "install", "GiB", "allocate", "/", "director")
 
 
 class Hang(BaseException):
@@ -44,7 +48,7 @@ class FaultError(Exception):
     """A broken promise, in words."""
 
 
-def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = ()) -> Any:
+def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = (), others: tuple[str, ...] = ()) -> Any:
     """The result of a call whose warnings are few; None where it was lawfully refused.
 
     Parameters
@@ -55,6 +59,9 @@ def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = ()) 
         Called without arguments.
     mentions : tuple of str
         Words of which an exception must have one: the names and values of what is odd.
+
+    others : tuple of str
+        Parts of the paths of modules whose warnings are not ours, such as those of a stack's members.
 
     Raises
     ------
@@ -73,7 +80,7 @@ def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = ()) 
             if problem:
                 raise FaultError(f"{what}: {problem}") from error
             refusal = error
-    check_warnings(what, said)
+    check_warnings(what, [own for own in said if not any(part in own.filename for part in others)])
     if refusal is not None:
         raise Refused(what, refusal)
     return result
@@ -101,12 +108,14 @@ def unlawful(error: Exception, mentions: tuple[str, ...]) -> str:
     """What is wrong with an exception; empty where it is as scikit-learn's users expect it."""
     words = str(error)
     shown = f"{type(error).__name__} at {place(error)}: {shortened(words)}"
-    if not isinstance(error, CUSTOMARY):
+    if not isinstance(error, (*CUSTOMARY, *OF_THE_MACHINE)):
         return shown
-    if len(words.split()) < 3 or len(words) > MOST_LETTERS or not printable(words):
-        return f"not a sentence of at most {MOST_LETTERS} letters: {shown}"
+    if isinstance(error, OF_THE_MACHINE) and not any(word in words for word in MACHINE_WORDS):
+        return f"names no path, package or size: {shown}"
     last = traceback.extract_tb(error.__traceback__)[-1]
     ours = f"{Path('/gce')}/" in last.filename
+    if len(words.split()) < 3 or (ours and len(words) > MOST_LETTERS) or not printable(words):
+        return f"not a sentence of at most {MOST_LETTERS} letters: {shown}"
     if not ours and not any(part in last.filename for part in FOREIGN) and not isinstance(error, OSError):
         return f"raised outside of validation: {shown}"
     if ours and not linecache.getline(last.filename, last.lineno or 0).strip().startswith("raise"):

@@ -6,7 +6,7 @@ import datetime
 import decimal
 import fractions
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -49,6 +49,11 @@ def gives_one(*given: Any, **named: Any) -> float:
     return 1.0
 
 
+def numbered() -> Iterator[int]:
+    """A generator, which can be iterated once."""
+    yield from range(3)
+
+
 class Plain:
     """An object of no use."""
 
@@ -70,7 +75,7 @@ COMMON: tuple[Callable[[], Any], ...] = (
     lambda: np.longdouble(1), lambda: np.int8(3), lambda: np.uint64(2), lambda: np.bool_(True), lambda: np.str_("auto"),
     lambda: np.datetime64("2020"), lambda: np.timedelta64(1, "s"), lambda: np.datetime64("NaT"),
     lambda: complex(1, 2), lambda: Plain(), lambda: int, lambda: Plain, lambda: gives_nothing, lambda: gives_nan,
-    lambda: gives_text, lambda: gives_one, lambda: iter([1]), lambda: (i for i in range(3)), lambda: range(3),
+    lambda: gives_text, lambda: gives_one, lambda: iter([1]), lambda: numbered(), lambda: range(3),
     lambda: slice(1), lambda: Ellipsis, lambda: NotImplemented, lambda: torch.tensor(1.0), lambda: torch.tensor(2),
     lambda: torch.tensor([1.0, 2.0]), lambda: torch.device("meta"), lambda: np.random.default_rng(0),
     lambda: np.random.RandomState(0), lambda: decimal.Decimal("0.5"), lambda: decimal.Decimal("NaN"),

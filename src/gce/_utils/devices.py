@@ -58,4 +58,13 @@ def on_cpu(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def as_numpy(values: Any) -> Any:
     """A torch tensor as an array; anything else unchanged."""
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+    if not isinstance(values, Tensor):
+        return values
+    own = values.detach().float() if values.dtype == torch.bfloat16 else values.detach()
+    try:
+        return own.cpu().numpy()
+    except (TypeError, RuntimeError, NotImplementedError) as error:
+        raise ValueError(
+            f"a torch tensor of layout {values.layout}, type {values.dtype} and device {values.device} has no array of "
+            "its values: give a dense tensor of numbers, for instance with tensor.to_dense()"
+        ) from error

@@ -218,7 +218,7 @@ def check_number(name: str, value: Any, least: float) -> float:
 
 def is_number(value: Any) -> bool:
     """Whether a value is a real number, but not a boolean, and not too large for a float."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, Real):
         return False
     try:
         float(value)
@@ -237,7 +237,7 @@ def is_iterable(value: Any) -> bool:
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def short_repr(value: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from numbers import Real
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gce._utils.devices import find_device
 from gce._utils.parallel import alone, limited, one_blas_thread, torch_threads
-from gce._utils.params import check_parameters, short_repr
+from gce._utils.params import check_parameters, is_number, short_repr
 from gce._utils.random import draw_seed
 from gce._utils.warn import warn_user
 from gce.distributed import World, find_world
@@ -113,6 +112,8 @@ class FitSession:
         from gce._utils.workspace import workspace
         from gce.estimators._shard_data import read_shards
 
+        # before a folder is made
+        _ = self._given.X.roles
         files = self._stack.enter_context(workspace(self._given.X.folder))
         return read_shards(self._model, self._given, seed=self.seed, world=self.world, files=files)
 
@@ -165,7 +166,7 @@ def start_clock(seconds: float | None) -> TimeLimit | None:
     -------
     TimeLimit or None
     """
-    return TimeLimit(float(seconds)) if isinstance(seconds, Real) else None
+    return TimeLimit(float(seconds)) if seconds is not None and is_number(seconds) else None
 
 
 def _previous(given: dict[str, Any]) -> FitResult | None:

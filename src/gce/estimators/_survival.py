@@ -13,6 +13,7 @@ from torch import Tensor
 from gce._utils.devices import as_numpy
 from gce.estimators._base import Array, ConvexModel
 from gce.losses import links
+from gce.preprocessing.targets import as_floats
 from gce.training.survival import SurvivalTarget
 
 
@@ -121,7 +122,7 @@ class Survival(ConvexModel):
     def _check_times(self, times: ArrayLike | None) -> Array:
         if times is None:
             return self.event_times_
-        given = column_or_1d(np.asarray(as_numpy(times), dtype=np.float64))
+        given = column_or_1d(as_floats(as_numpy(times), "times"))
         if np.isnan(given).any() or (given < 0).any():
             raise ValueError(f"times must not be negative, got {given[~(given >= 0)][0]:g}")
         return given

@@ -11,13 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import d2_pinball_score
 from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from gce._utils.parallel import limited
 from gce._utils.params import AUTO, NONE, POSITIVE, Rules, among, instance, within
 from gce.estimators._base import Array, ConvexModel
 from gce.losses import Gamma, Hazards, Loss, MultiLabel, Ordinal, Poisson, Tweedie
-from gce.preprocessing.targets import check_base_score
+from gce.preprocessing.sample_weights import check_scored
+from gce.preprocessing.targets import (
+    as_floats,
+    check_base_score,
+    check_label_size,
+    check_magnitude,
+    check_regression_targets,
+)
 from gce.training.calibration import residual_range
 from gce.training.scores import residual_scales
 from gce.training.targets import ClassTarget, NumberTarget, Target
@@ -87,6 +95,11 @@ class Regression(RegressorMixin, ConvexModel):
         -------
         float
         """
+        check_is_fitted(self)
+        y, sample_weight = check_scored(y, sample_weight)
+        check_regression_targets(y)
+        y = as_floats(y, "y")
+        check_magnitude(y)
         if self.result_.target.repeats == 1:
             return float(super().score(X, y, sample_weight))
         levels, pred, y = self.loss_.levels, self.predict(X), column_or_1d(y, warn=True)
@@ -163,6 +176,24 @@ class Classification(ClassifierMixin, ConvexModel):
         "class_weight": among("balanced") | instance("a dict", Mapping) | NONE,
         "temperature": AUTO | POSITIVE,
     }
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of the predictions; of several labels per row the share of rows with all labels right.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        y : array-like of shape (n,) or (n, labels)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        y, sample_weight = check_scored(y, sample_weight)
+        check_label_size(np.asarray(y))
+        return float(super().score(X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -35,10 +35,11 @@ from gce.preprocessing.columns import CategoryTotals
 from gce.preprocessing.sample_weights import check_sample_weight, normalize_equal, rescale_weights
 from gce.preprocessing.schema import text_that_reads_as_dates
 from gce.preprocessing.shards import Shards
-from gce.preprocessing.sparse import Matrix, SparseRows, densify_small, stack_rows, take
+from gce.preprocessing.sparse import Matrix, SparseRows, check_sparse, densify_small, stack_rows, take
 from gce.preprocessing.splits import (
     Members,
     TrainingRows,
+    check_groups,
     from_splits,
     from_validation_set,
     splits_for,
@@ -251,7 +252,7 @@ def read_table(model: Any, X: Any) -> Frame:
     names = getattr(model, "feature_names_in_", None)
     if names is None and _needs_no_check(model, X):
         return Frame.from_matrix(np.ascontiguousarray(X, dtype=np.float64))
-    X = select_columns(fill_masked(as_numpy(X)), names)
+    X = select_columns(check_sparse(fill_masked(as_numpy(X))), names)
     if is_tabular(X):
         return read_frame(validate_data(model, X, skip_check_array=True, reset=False))
     return _as_frame(validate_data(model, X, reset=False, **(_SPARSE if issparse(X) else _NUMBERS)), names)
@@ -367,7 +368,7 @@ def _read_both(model: Any, X: Any, y: Any, reset: bool) -> tuple[Frame, NDArray[
     about_y = {"multi_output": several, "y_numeric": is_regressor(model)}
     if is_regressor(model):
         check_regression_targets(y)
-    X = select_columns(fill_masked(X), None if reset else getattr(model, "feature_names_in_", None))
+    X = select_columns(check_sparse(fill_masked(X)), None if reset else getattr(model, "feature_names_in_", None))
     if is_tabular(X):
         validate_data(model, X, y, skip_check_array=True, reset=reset)
         frame, y = read_frame(X), _check_y(y, estimator=model, **about_y)
@@ -389,7 +390,7 @@ def _as_frame(X: Any, names: Any) -> Frame:
 def _check_groups(groups: Any, rows: int, kept: NDArray[np.intp]) -> NDArray[Any] | None:
     if groups is None:
         return None
-    groups = column_or_1d(targets_as_array(as_numpy(groups), "groups"))
+    groups = check_groups(column_or_1d(targets_as_array(as_numpy(groups), "groups")))
     if len(groups) != rows:
         raise ValueError(f"groups has {len(groups)} entries for {rows} rows: give one per row")
     return take(groups, kept)

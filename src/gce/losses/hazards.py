@@ -84,7 +84,7 @@ class Hazards(Loss):
 
     parameter_rules: ClassVar[Rules] = {
         "ends": Rule(_are_ends, "increasing positive numbers, such as (0.5, 1.0)"),
-        "degree": count(0),
+        "degree": count(0, 1000),
     }
 
     def __init__(self, ends: Sequence[float] = (1.0,), degree: int = 0) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gce._utils.params import short_repr
 from gce.preprocessing.date_parts import DateParts
 from gce.preprocessing.dates import TimeKind, as_text, wall_clock, zone_of
 from gce.preprocessing.frames import Kind
@@ -148,7 +149,7 @@ class Column:
         """Values of another kind than in the fit, which must all be missing."""
         first = next((value for value in column.tolist() if value is not None and value == value), None)
         if first is not None:
-            now = as_text(kind, first) if kind == "date" or kind == "duration" else repr(first)
+            now = as_text(kind, first) if kind == "date" or kind == "duration" else short_repr(first)
             how = f", for instance with {_CONVERSIONS[self.kind]}" if self.kind in _CONVERSIONS else ""
             raise ValueError(
                 f"column {self.name!r} held {_PLURALS.get(self.kind, f'{self.kind}s')} when the model was fitted and "

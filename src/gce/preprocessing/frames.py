@@ -226,7 +226,7 @@ def _check_unique_names(X: Any) -> None:
     repeated = [str(name) for name, count in Counter(map(str, named)).items() if count > 1]
     if repeated:
         raise ValueError(
-            f"X has more than one column named {', '.join(map(repr, repeated))}: give each column its own name"
+            f"X has more than one column named {', '.join(map(short_repr, repeated))}: give each column its own name"
         )
 
 
@@ -301,7 +301,10 @@ def _read_series(name: str, series: Any) -> tuple[Kind, Array | Values]:
     if isinstance(dtype, nw.Boolean):
         return "boolean", _booleans(series)
     if dtype.is_numeric():
-        as_floats = series if isinstance(dtype, nw.Float64) else series.cast(nw.Float64)
+        try:
+            as_floats = series if isinstance(dtype, nw.Float64) else series.cast(nw.Float64)
+        except ValueError:  # Arrow refuses integers that float64 rounds
+            return "number", np.array([np.nan if v is None else float(v) for v in series.to_list()])
         return "number", np.asarray(as_floats.to_numpy(), dtype=np.float64)
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
         values = as_objects(series)

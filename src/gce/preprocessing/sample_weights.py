@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from gce._utils.devices import as_numpy
-from gce.preprocessing.targets import targets_as_array
+from gce.preprocessing.targets import as_floats, targets_as_array
 
 Array = NDArray[np.float64]
 
@@ -22,7 +23,15 @@ _MAX_WEIGHT = 1e100
 def check_sample_weight(given: Any, like: Any) -> Array:
     """Sample weights of a user, one per row of ``like``; all 1 where none are given."""
     given = targets_as_array(as_numpy(given), "sample_weight")
+    if given is not None and not isinstance(given, Number):
+        given = as_floats(given, "sample_weight")
     return rescale_weights(_check_sample_weight(given, like, dtype=np.float64, ensure_non_negative=True))
+
+
+def check_scored(y: Any, sample_weight: Any) -> tuple[Any, Array | None]:
+    """Targets and weights of a user for a score, as a fit reads them; None where there are no weights."""
+    y = targets_as_array(as_numpy(y))
+    return y, None if sample_weight is None else check_sample_weight(sample_weight, y)
 
 
 def rescale_weights(weight: Array, what: str = "sample weights") -> Array:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gce._utils.optional import import_optional
-from gce._utils.params import short_repr
+from gce._utils.params import is_iterable, short_repr
 
 #: Formats by the endings of their files.
 ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
@@ -205,6 +205,8 @@ def _read_record_batch(path: Path, batch: int, columns: Sequence[str]) -> Any:
 
 def _open_batches(source: Iterable[Any]) -> list[Piece]:
     pa = import_optional("pyarrow", "arrow")
+    if not is_iterable(source):
+        raise TypeError(f"source must be paths or batches, got {short_repr(source)}")
     batches = _Batches(source)
     pieces = []
     for i, batch in enumerate(source):

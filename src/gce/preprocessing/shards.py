@@ -7,8 +7,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gce._utils.params import NONE, Rule, Rules, instance
+
 if TYPE_CHECKING:
     from gce.preprocessing.open_shards import OpenShards
+
+
+def _has_names(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset) and all(isinstance(name, str) for name in value)
+
+
+_NAME, _NAMES = instance("the name of a column", str), Rule(_has_names, "a list of names")
+_RULES: Rules = {
+    "target": _NAME | _NAMES | NONE,
+    "sample_weight": _NAME | NONE,
+    "groups": _NAME | NONE,
+    "drop": _NAME | _NAMES | NONE,
+    "folder": instance("a path", str, Path) | NONE,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +100,14 @@ class Shards:
 
     @property
     def roles(self) -> dict[str, tuple[str, ...]]:
-        """The columns that are no features, by the parameter that names them."""
+        """The columns that are no features, by the parameter that names them.
+
+        Raises
+        ------
+        ValueError
+            What should name a column is no text, or should be a folder and is none.
+        """
+        for role, rule in _RULES.items():
+            rule.check(f"Shards: {role}", getattr(self, role))
         named = {"target": self.target, "sample_weight": self.sample_weight, "groups": self.groups, "drop": self.drop}
         return {role: (names,) if isinstance(names, str) else tuple(names or ()) for role, names in named.items()}

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar, overload
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, issparse, vstack
 from torch import Tensor
 
 Array = NDArray[np.float64]
@@ -25,6 +25,48 @@ DENSE_TRAINING_LIMIT = 1 << 19
 DENSE_BLOCK_SIZE = 1 << 22
 
 _DTYPES: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np.float64}
+
+
+def check_sparse(X: Any) -> Any:
+    """A sparse matrix, checked, or anything else: compiled code follows its indices wherever they point.
+
+    Parameters
+    ----------
+    X : object
+        What a user gave as rows.
+
+    Raises
+    ------
+    ValueError
+        A sparse array has not two dimensions, or indices that are outside of it.
+    """
+    if not issparse(X):
+        return X
+    if X.ndim != 2:
+        raise ValueError(f"X is a sparse array of shape {X.shape}: Reshape your data to n rows and d columns")
+    if not all(_inside(indices, size) for indices, size in _indices(X)):
+        raise ValueError(
+            f"X is a sparse matrix of shape {X.shape} with indices outside of it: make it again from rows and columns"
+        )
+    return X
+
+
+def _indices(X: Any) -> Iterator[tuple[NDArray[Any], int]]:
+    """The indices of a sparse matrix, with the number of what they count."""
+    if X.format == "coo":
+        yield from zip((X.row, X.col), X.shape, strict=True)
+    elif X.format in ("csr", "csc", "bsr"):
+        rows, columns = (X.shape[0] // X.blocksize[0], X.shape[1] // X.blocksize[1]) if X.format == "bsr" else X.shape
+        outer, inner = (columns, rows) if X.format == "csc" else (rows, columns)
+        yield X.indices, inner
+        yield X.indptr, len(X.indices) + 1
+        # of an increasing sequence no difference is negative
+        yield np.diff(X.indptr), len(X.indices) + 1
+        yield np.array([len(X.indptr) - 1]), outer + 1
+
+
+def _inside(indices: NDArray[Any], size: int) -> bool:
+    return len(indices) == 0 or (int(indices.min()) >= 0 and int(indices.max()) < size)
 
 
 @dataclass(frozen=True)

@@ -258,6 +258,17 @@ def shuffled_folds(folds: int, *, stratified: bool, grouped: bool, seed: int) ->
     return kinds[stratified, grouped](folds, shuffle=True, random_state=seed)
 
 
+def check_groups(groups: NDArray[Any]) -> NDArray[Any]:
+    """Groups of rows ``(n,)``, as they are; a ValueError where they cannot be told apart."""
+    try:
+        np.unique(groups)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"groups cannot be compared, as in {short_repr(list(groups[:3]))}: give one number or text per row"
+        ) from error
+    return groups
+
+
 def _grouped(cv: Any, fraction: float | None, rows: TrainingRows, groups: NDArray[Any], seed: int) -> list[Split]:
     """Folds, or one hold-out, that keep groups together."""
     X, codes = rows.X, rows.codes

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Sized
 from decimal import Decimal
+from fractions import Fraction
 from numbers import Real
 from typing import Any
 
@@ -24,6 +25,8 @@ Array = NDArray[np.float64]
 
 #: Largest absolute target and least spread of a regression: sums of squares must neither overflow nor underflow.
 _MAX_TARGET, _MIN_SPREAD = 1e100, 1e-100
+#: Largest number as a label: integers of 64 bits.
+_MAX_LABEL = 2.0**63
 
 
 def targets_as_array(y: Any, name: str = "y") -> Any:
@@ -52,9 +55,22 @@ def targets_as_array(y: Any, name: str = "y") -> Any:
     if any(is_missing(value) and (words or not isinstance(value, float | np.floating)) for value in values):
         advice = ", or make them a class" if name == "y" else ""
         raise ValueError(f"{name} has missing values (None, NaN or NA): drop these rows{advice}")
+    if any(isinstance(value, Sized) and not isinstance(value, str | bytes) for value in values):
+        _check_even(targets, name)
     # scikit-learn takes no decimals for classes
     decimals = len(values) > 0 and all(isinstance(value, Decimal) for value in values)
     return np.asarray(targets, dtype=np.float64) if decimals else targets
+
+
+def _check_even(y: Any, name: str) -> None:
+    """Raise a ValueError for a list of rows that are not of one length."""
+    try:
+        np.asarray(y)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must have as many values in each row, got {short_repr(y)}: give one number or label per row, or "
+            "rows of equal length"
+        ) from error
 
 
 def _as_array(y: Any) -> Any:
@@ -68,6 +84,8 @@ def _as_array(y: Any) -> Any:
     if is_frame(y):
         frame = nw.from_native(y, eager_only=True)
         columns = [_series_values(series) for series in frame.iter_columns()]
+        if not columns:
+            raise ValueError("y is a data frame without columns: give one column per target")
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
     if nw.dependencies.is_into_series(y):
         return _series_values(nw.from_native(y, series_only=True))
@@ -94,12 +112,38 @@ def _objects(y: Any) -> Collection[Any]:
     return y if isinstance(y, list | tuple) else ()
 
 
+def as_floats(values: Any, name: str) -> Array:
+    """An array-like as float64, of any shape.
+
+    Parameters
+    ----------
+    values : array-like
+        What a user gave.
+    name : str
+        Name of the parameter in errors.
+
+    Raises
+    ------
+    ValueError
+        There are other values than real numbers of float64's range.
+    """
+    words = f"{name} must be numbers, got {short_repr(values)}"
+    try:
+        found = np.asarray(values)
+        if found.dtype.kind in "cmMV":
+            raise ValueError(words)
+        with np.errstate(over="ignore"):  # of a wider type
+            return found.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(words) from error
+
+
 def check_regression_targets(y: Any) -> None:
     """Raise a ValueError for regression targets ``(n,)`` or ``(n, k)`` that are dates, or integers beyond float64."""
     dates = isinstance(y, np.ndarray) and y.dtype.kind in "mM"
     for value in _objects(y):
         dates = dates or isinstance(value, DATES)
-        if isinstance(value, int) and abs(value) > _MAX_TARGET:
+        if isinstance(value, int | Fraction) and abs(value) > _MAX_TARGET:
             raise _too_large(value)
     if dates:
         raise ValueError(
@@ -126,7 +170,7 @@ def check_spread(y: Array) -> None:
 
 
 def _too_large(value: Any) -> ValueError:
-    described = f"{value:.3g}" if isinstance(value, float) else f"an integer of {len(str(abs(value)))} digits"
+    described = f"{value:.3g}" if isinstance(value, float) else f"a number of {len(str(int(abs(value))))} digits"
     return ValueError(
         f"y holds {described}, and sums of squares of such numbers are beyond float64: divide y, so that it stays "
         f"below {_MAX_TARGET:.0e}"
@@ -160,13 +204,42 @@ def warn_of_order(y: Any, classes: NDArray[Any]) -> None:
 
 def check_labels(y: NDArray[Any]) -> None:
     """Raise a ValueError for class labels ``(n,)`` that have missing values, or that cannot be sorted."""
+    check_label_size(y)
     if y.dtype != object:
         return
     if any(is_missing(label) for label in y):
         raise ValueError("y has missing values (None or NaN): drop these rows, or make them a class")
     text = {isinstance(label, str) for label in y}
     if len(text) > 1:
-        raise ValueError(f"y mixes text and numbers, as in {y[:5].tolist()}: convert it to one of them")
+        raise ValueError(f"y mixes text and numbers, as in {short_repr(y[:5].tolist())}: convert it to one of them")
+    sorted_labels(y)
+
+
+def check_label_size(y: Any) -> None:
+    """Raise a ValueError for numbers as labels that no integer can be compared with."""
+    if isinstance(y, np.ndarray) and y.dtype.kind == "f" and (np.abs(y.astype(np.longdouble)) >= _MAX_LABEL).any():
+        raise ValueError(f"y holds {np.nanmax(np.abs(y)):.3g} as a label: give classes by smaller numbers, or as text")
+
+
+def sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
+    """The different labels of ``(n,)``, sorted; a ValueError where they cannot be."""
+    try:
+        return np.unique(y)
+    except TypeError as error:
+        raise ValueError(
+            f"y holds labels that cannot be sorted, as in {short_repr(y[:5].tolist())}: give numbers or text"
+        ) from error
+
+
+def check_known_labels(y: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise a ValueError for labels ``(n,)`` that are not among the classes ``(c,)`` of a fit."""
+    known = set(classes.tolist())
+    unknown = [label for label in sorted_labels(y).tolist() if not isinstance(label, Hashable) or label not in known]
+    if unknown:
+        raise ValueError(
+            f"classes {short_repr(unknown)} are not among those of the fit, {short_repr(classes.tolist())}: leave out "
+            "these rows, or fit the model to them"
+        )
 
 
 def one_hot(codes: NDArray[np.intp], classes: int) -> Array:
@@ -240,7 +313,7 @@ def check_base_score(given: Any, rows: int, outputs: int) -> Array:
     ValueError
         The shape is another one, or there are infinite or missing values.
     """
-    base = np.asarray(targets_as_array(as_numpy(given), "base_score"), dtype=np.float64)
+    base = as_floats(targets_as_array(as_numpy(given), "base_score"), "base_score")
     base = base[:, None] if base.ndim == 1 else base
     if base.ndim != 2 or len(base) != rows or base.shape[1] not in (1, outputs):
         raise ValueError(
@@ -250,4 +323,9 @@ def check_base_score(given: Any, rows: int, outputs: int) -> Array:
     if not np.isfinite(base).all():
         wrong = base[~np.isfinite(base)][0]
         raise ValueError(f"base_score has {wrong}: all must be finite, and the logarithm of an exposure of 0 is not")
+    if np.abs(base).max(initial=0.0) > _MAX_TARGET:
+        raise ValueError(
+            f"base_score has {base.flat[np.abs(base).argmax()]:.3g}, and squares of such scores are beyond float64: "
+            f"give scores below {_MAX_TARGET:.0e}"
+        )
     return np.broadcast_to(base, (rows, outputs)).copy()

@@ -56,7 +56,7 @@ def _plain(value: Any) -> Any:
 
 def is_missing(value: Any) -> bool:
     """Whether a value is missing: None, NaN (of a decimal too), NA or NaT."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(value, Decimal):
         return value.is_nan()

@@ -12,9 +12,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from gce._utils.clock import StepTimer
+from gce._utils.params import NONE, Rules, at_least, count
 from gce.frank_wolfe.step import Step
 
 Callback = Callable[[Step], Any]
+
+_RULES: Rules = {"n_iter_no_change": count(1) | NONE, "tol": at_least(0)}
 
 
 class EarlyStopping:
@@ -53,6 +56,9 @@ class EarlyStopping:
     negligible_risk = 1e-6
 
     def __init__(self, n_iter_no_change: int | None, tol: float) -> None:
+        # checked here and not by the fit: a callback is any callable, of whose parameters a fit knows nothing
+        for name, value in (("n_iter_no_change", n_iter_no_change), ("tol", tol)):
+            _RULES[name].check(f"{type(self).__name__}: {name}", value)
         self.n_iter_no_change, self.tol = n_iter_no_change, tol
         self.best: dict[int, float] = {}
         self.best_round: dict[int, int] = {}
@@ -80,7 +86,7 @@ class EarlyStopping:
         if values is not None and any(map(math.isnan, values)):
             raise ValueError(
                 f"the validation values of round {step.t} are {values}, and NaN cannot be compared: scoring must "
-                "return numbers on every member's held-out rows"
+                "return numbers on every member's held-out rows, and offset and bound must be of the targets' size"
             )
         self.note(step.t, step.members, risks, values)
         done = []

@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from gce._utils.devices import as_numpy
+from gce._utils.params import short_repr
 
 Array = NDArray[np.float64]
 
@@ -191,7 +192,7 @@ def member_label(name: str, model: Any) -> str:
     -------
     str
     """
-    return f"member {name!r} ({type(model).__name__})"
+    return f"member {short_repr(name)} ({type(model).__name__})"
 
 
 def class_indices(name: str, model: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
@@ -242,6 +243,9 @@ def _matrix(name: str, model: Any, method: str, X: Any, columns: int) -> Array:
     try:
         raw = as_numpy(getattr(model, method)(X))
     except Exception as error:
+        from gce.preprocessing.not_numbers import explain_not_numbers
+
+        explain_not_numbers(error, f"{member_label(name, model)} cannot compute {method} of", X)
         error.add_note(f"while {member_label(name, model)} computed {method}")
         raise
     try:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from torch import Tensor
 
+from gce._utils.params import is_number, short_repr
 from gce.losses import Loss, Ordinal
 from gce.training.calibration import HeldOutScores
 
@@ -129,11 +130,10 @@ class ScorerMetric:
             lacking = known[not self._target.classifies]
             raise ValueError(f"scoring={scoring!r} needs {lacking}, which this model does not have") from error
         except (TypeError, ValueError) as error:
-            if self._target.classifies:
+            # what takes other arguments will do so in every round
+            if self._target.classifies or isinstance(error, TypeError):
                 reason = str(error).splitlines()[0][:200]
-                raise ValueError(
-                    f"scoring={scoring!r} cannot score the classes of the held-out rows ({reason})"
-                ) from error
+                raise ValueError(f"scoring={scoring!r} cannot score the held-out rows ({reason})") from error
             # a deviance, say, that cannot judge the constant a fit starts from may well judge its rounds
 
     def __call__(self, pred: Tensor, members: list[int]) -> Tensor:
@@ -144,7 +144,10 @@ class ScorerMetric:
             weight = self._held_out[m][rows]
             known = self._kind(self._compared(self._offset + own[rows], rows, weight), self._loss, self._target)
             extra = {"sample_weight": weight} if self._weighted else {}
-            values.append(-self._scorer(known, rows[:, None], self._y[rows], **extra))
+            value = self._scorer(known, rows[:, None], self._y[rows], **extra)
+            if not is_number(value):
+                raise ValueError(f"scoring returned {short_repr(value)}: it must return one number")
+            values.append(-value)
         return torch.tensor(values, dtype=torch.float64)
 
     def _compared(self, pred: Tensor, rows: NDArray[np.intp], weight: NDArray[np.float64]) -> Tensor:

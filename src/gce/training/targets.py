@@ -19,6 +19,7 @@ from gce._utils.warn import warn_user
 from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss, Ordinal
 from gce.preprocessing import check_labels, check_magnitude, check_regression_targets, check_spread, one_hot
 from gce.preprocessing.sample_weights import rescale_weights
+from gce.preprocessing.targets import check_known_labels, sorted_labels
 from gce.training import scoring
 from gce.training.calibration import (
     Calibration,
@@ -263,17 +264,16 @@ class ClassTarget:
 
     def encode(self, y: Any) -> Array:
         y = column_or_1d(y, warn=True)
-        unknown = np.setdiff1d(y, self.classes)
-        if len(unknown):
-            raise ValueError(f"classes {unknown.tolist()} are not among those of the fit, {self.classes.tolist()}")
+        check_known_labels(y, self.classes)
         return one_hot(np.searchsorted(self.classes, y), len(self.classes))
 
     def encode_more(self, y: Any) -> tuple[ClassTarget, Array, NDArray[np.intp]]:
         check_labels(y)
-        found = np.unique(y)
+        found = sorted_labels(y)
         if not np.array_equal(found, self.classes):
             raise ValueError(
-                f"the model was fitted to the classes {self.classes.tolist()}, but y now has {found.tolist()}"
+                f"the model was fitted to the classes {short_repr(self.classes.tolist())}, but y now has "
+                f"{short_repr(found.tolist())}"
             )
         return ClassTarget.learn(y, self.class_weight, self.temperature)
 

@@ -70,7 +70,7 @@ class TrainedBasis(Basis):
         "learning_rate": POSITIVE,
         "min_learning_rate": POSITIVE,
         "patience": count(0),
-        "last_epochs": count(0),
+        "last_epochs": count(0, 2**31 - 1),
         "max_epochs": count(1),
         "batch_size": count(1) | NONE,
         "restarts": count(1),

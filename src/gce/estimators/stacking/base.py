@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import Bunch, get_tags, indexable
@@ -26,6 +27,7 @@ from gce.estimators.stacking.checks import (
     check_fittable,
     check_names,
     check_prefit,
+    check_rows,
     check_unused,
     check_weights,
     is_dropped,
@@ -40,7 +42,7 @@ from gce.estimators.stacking.solvers import WeightSolver
 from gce.estimators.stacking.task import StackTask
 from gce.losses import Loss
 from gce.preprocessing import select_columns, targets_as_array
-from gce.preprocessing.splits import Split
+from gce.preprocessing.splits import Split, check_groups
 from gce.training.predictions import Array
 
 
@@ -154,7 +156,7 @@ class BaseStack(MetaEstimatorMixin, _BaseComposition):
         self, members: Mapping[str, Any], weight: Array | None, groups: Any, fit_params: Mapping[str, Any]
     ) -> tuple[dict[str, Mapping[str, Any]], Mapping[str, Any]]:
         """Parameters of each member's ``fit``, and of the ``split`` of ``cv``."""
-        groups = targets_as_array(as_numpy(groups))
+        groups = None if groups is None else check_groups(np.asarray(targets_as_array(as_numpy(groups), "groups")))
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=weight, groups=groups, **fit_params)
             split_params = {"groups": groups} if not hasattr(self.cv, "split") else routed["cv"]["split"]
@@ -204,7 +206,7 @@ class BaseStack(MetaEstimatorMixin, _BaseComposition):
         # an interrupted fit must not leave old weights beside new columns
         for name in ("result_", "n_features_in_"):
             self.__dict__.pop(name, None)
-        X = select_columns(as_numpy(X), None)
+        X = select_columns(check_rows(X), None)
         X, y = validate_data(self, X, targets_as_array(as_numpy(y)), skip_check_array=True)
         (X,) = indexable(X)
         task, y = self._learn_task(y)
@@ -281,7 +283,7 @@ class BaseStack(MetaEstimatorMixin, _BaseComposition):
     def _validate_rows(self, X: Any) -> Any:
         """Rows to predict, as they are passed to members."""
         check_is_fitted(self)
-        X, columns = as_numpy(X), getattr(self, "n_features_in_", None)
+        X, columns = check_rows(X), getattr(self, "n_features_in_", None)
         if columns is not None and getattr(X, "ndim", 2) == 1:
             raise ValueError(
                 f"X has one dimension, but the fit had {columns} columns: Reshape your data, a single row by "

@@ -12,7 +12,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from gce._utils.devices import as_numpy
 from gce.preprocessing.sample_weights import check_sample_weight
+from gce.preprocessing.sparse import check_sparse
+from gce.preprocessing.values import fill_masked
 from gce.training.predictions import Array, member_label
 
 
@@ -122,6 +125,22 @@ def _check_columns(name: str, model: Any, stack: Any, attribute: str) -> None:
             f"{member_label(name, model)} was fitted on other columns: its {attribute} is {np.asarray(own).tolist()}, "
             f"but X has {np.asarray(given).tolist()}"
         )
+
+
+def check_rows(X: Any) -> Any:
+    """Rows of any kind that members can be given: those of a tensor as an array, all else as it is.
+
+    Raises
+    ------
+    ValueError
+        There are none, or they are a sparse matrix with indices outside of it.
+    """
+    X = check_sparse(fill_masked(as_numpy(X)))
+    if isinstance(X, Mapping):
+        raise ValueError("X is a dict: give rows, as an array, a list or a data frame")
+    if isinstance(X, list | tuple) and not len(X):
+        raise ValueError("X has 0 samples: give at least one row")
+    return X
 
 
 def check_weights(sample_weight: Any, y: NDArray[Any]) -> Array:

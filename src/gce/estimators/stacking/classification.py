@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y
+from sklearn.utils.validation import _check_y, check_is_fitted
 
 from gce._utils.params import Rules, among, look_up
 from gce.estimators.stacking.editable import EditableStack
@@ -21,7 +21,9 @@ from gce.estimators.stacking.result import StackResult
 from gce.estimators.stacking.task import StackTask
 from gce.losses import CrossEntropy, Logistic, LogMixture, Loss, Squared
 from gce.preprocessing import check_labels, one_hot
+from gce.preprocessing.sample_weights import check_scored
 from gce.preprocessing.splits import Split
+from gce.preprocessing.targets import check_known_labels, check_label_size
 from gce.training.predictions import Array, Probabilities, RawScores, member_label
 from gce.training.scoring import class_codes, decision_values
 
@@ -71,9 +73,7 @@ class ClassificationTask(StackTask):
 
     def encode(self, y: Any) -> NDArray[np.intp]:
         y = _check_labels(y, self.estimator)
-        unknown = np.setdiff1d(y, self.classes)
-        if len(unknown):
-            raise ValueError(f"classes {unknown.tolist()} are not among those of the fit, {self.classes.tolist()}")
+        check_known_labels(y, self.classes)
         return np.searchsorted(self.classes, y)
 
     def problem(self, y: NDArray[Any], weight: Array) -> StackProblem:
@@ -170,6 +170,24 @@ class ClassificationStack(ClassifierMixin, EditableStack):
 
     def _learn_task(self, y: Any) -> tuple[ClassificationTask, NDArray[np.intp]]:
         return ClassificationTask.learn(y, self.loss, self.mix, self.prefit, type(self).__name__)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or list of n rows
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        y, sample_weight = check_scored(y, sample_weight)
+        check_label_size(np.asarray(y))
+        return float(super().score(X, y, sample_weight))
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -86,7 +86,10 @@ def cross_fit(
     folds = [(train, test[position[test] >= 0]) for train, test in splits]
     folds = [(train, test) for train, test in folds if len(test)]
     full = members if fold_weight < 1 else {}
-    workers = Parallel(n_jobs=bounded(n_jobs), verbose=verbose, return_as="generator")
+    tasks = len(full) + len(members) * len(folds)
+    # more processes than tasks would only take time to start
+    jobs = n_jobs if n_jobs is None or n_jobs < 0 else min(n_jobs, max(tasks, 1))
+    workers = Parallel(n_jobs=bounded(jobs), verbose=verbose, return_as="generator")
     keep = fold_weight > 0
     results = iter(workers(chain(_full_fits(full, data), _fold_fits(members, data, folds, problem.response, keep))))
     models = {name: next(results) for name in full}
@@ -152,6 +155,9 @@ def fit_member(name: str, model: Any, X: Any, y: NDArray[Any], params: Mapping[s
     except Exception as error:
         if "sample_weight" in params and any(refusal in str(error) for refusal in _REFUSALS):
             raise TypeError(no_weights(name, model)) from error
+        from gce.preprocessing.not_numbers import explain_not_numbers
+
+        explain_not_numbers(error, f"{member_label(name, model)} cannot be fitted to", X)
         error.add_note(f"while fitting {member_label(name, model)}")
         raise
     return model

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import _check_y
+from sklearn.utils.validation import _check_y, check_is_fitted
 
 from gce._utils.params import look_up
 from gce.estimators.stacking.editable import EditableStack
@@ -18,6 +18,8 @@ from gce.estimators.stacking.problem import StackProblem
 from gce.estimators.stacking.result import StackResult
 from gce.estimators.stacking.task import StackTask
 from gce.losses import REGRESSION, Loss
+from gce.preprocessing.sample_weights import check_scored
+from gce.preprocessing.targets import as_floats, check_magnitude, check_regression_targets
 from gce.training.predictions import Array, PredictedValues
 
 
@@ -78,7 +80,8 @@ class RegressionTask(StackTask):
 
 def _check_numbers(y: Any, multi_output: bool, estimator: str) -> tuple[Array, tuple[int, ...]]:
     """Targets, a single column as ``(n,)``, and the shape of the target of one row."""
-    y = _check_y(y, multi_output=True, y_numeric=True, estimator=estimator)
+    check_regression_targets(y)
+    y = _check_y(as_floats(y, "y"), multi_output=True, y_numeric=True, estimator=estimator)
     if y.ndim > 2:
         raise ValueError(f"y must be of shape (n,) or (n, k), got {y.shape}")
     if y.ndim == 2 and y.shape[1] == 1:
@@ -95,6 +98,25 @@ class RegressionStack(RegressorMixin, EditableStack):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = all(own.target_tags.multi_output for own in self._tags_of_members())
         return tags
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the predictions.
+
+        Parameters
+        ----------
+        X : array-like, data frame, sparse matrix or list of n rows
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        y, sample_weight = check_scored(y, sample_weight)
+        y = as_floats(y, "y")
+        check_magnitude(y)
+        return float(super().score(X, y, sample_weight))
 
     def _learn_task(self, y: Any) -> tuple[RegressionTask, Array]:
         multi_output = self.__sklearn_tags__().target_tags.multi_output

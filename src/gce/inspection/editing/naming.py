@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gce._utils.params import is_iterable
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 
 #: How atoms are called, and nothing else may be.
@@ -42,7 +44,7 @@ def is_zero(name: str) -> bool:
 
 def check_known(given: str | Iterable[str], known: Collection[str]) -> list[str]:
     """One name or several, each of which must be known."""
-    names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    names: list[Any] = [given] if isinstance(given, str) or not is_iterable(given) else list(given)
     if not names:
         raise ValueError("there is nothing to remove: give a name, or a list of names")
     for name in names:

@@ -218,6 +218,7 @@ def positive_weight_rows(
     """Rows, targets and weights without the rows of weight 0."""
     if sample_weight is None:
         return X, y, None
+    check_consistent_length(X, y)
     weight = check_sample_weight(sample_weight, y)
     kept = np.flatnonzero(weight)
     if len(kept) == 0:

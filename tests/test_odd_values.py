@@ -1,0 +1,211 @@
+"""Values of the wrong type end in an error that names them, wherever they are given."""
+
+import datetime
+import fractions
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from gce import (
+    ConvexStackingClassifier,
+    ConvexStackingRegressor,
+    GCEClassifier,
+    GCERegressor,
+    GCESurvival,
+    Shards,
+    bases,
+    theory,
+    training,
+)
+
+X = np.random.default_rng(0).normal(size=(24, 3))
+y = X[:, 0] + 1.0
+labels = (y > 1).astype(int)
+TREE = {"basis": bases.Tree(max_leaf_nodes=3, min_samples_leaf=1), "max_iter": 2, "random_state": 0}
+
+
+def regressor(**given):
+    return GCERegressor(**{**TREE, **given})
+
+
+def stack(**given):
+    return ConvexStackingRegressor([("mean", DummyRegressor()), ("line", Ridge())], cv=2, **given)
+
+
+@pytest.mark.parametrize("kind", [training.EarlyStopping, training.SharedEarlyStopping])
+@pytest.mark.parametrize(
+    "name, value",
+    [("tol", "absolute"), ("tol", b"x"), ("tol", -1.0), ("n_iter_no_change", 0), ("n_iter_no_change", [1])],
+)
+def test_parameters_of_early_stopping_are_checked(kind, name, value):
+    with pytest.raises(ValueError, match=f"{kind.__name__}: {name} must be"):
+        kind(**{"n_iter_no_change": 1, "tol": 0.0, name: value})
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [("target", 1), ("groups", 0.0), ("sample_weight", False), ("drop", len), ("drop", [1]), ("folder", 10**30)],
+)
+def test_parameters_of_shards_are_checked(name, value):
+    batches = [pa.table({"a": X[:, 0], "y": y})]
+    with pytest.raises(ValueError, match=f"Shards: {name} must be"):
+        regressor().fit(Shards(batches, **{"target": "y", name: value}))
+
+
+def test_a_source_of_shards_must_hold_something():
+    with pytest.raises(TypeError, match="source must be paths or batches, got array"):
+        Shards(np.array(None), target="y").open()
+
+
+@pytest.mark.parametrize("value", ["frank_wolfe", ["a"] * 24, [1j] * 24, [10**400] * 24, datetime.date(2020, 1, 1)])
+def test_weights_and_base_scores_must_be_numbers(value):
+    with pytest.raises(ValueError, match="base_score must be numbers"):
+        regressor().fit(X, y, base_score=value)
+    with pytest.raises(ValueError, match="sample_weight must be numbers"):
+        regressor().fit(X, y, sample_weight=value)
+
+
+def test_a_base_score_whose_square_overflows_is_refused():
+    with pytest.raises(ValueError, match=r"base_score has 1e\+300"):
+        regressor().fit(X, y, base_score=np.full(24, 1e300))
+
+
+def test_times_must_be_numbers():
+    model = GCESurvival(**TREE).fit(X, np.column_stack([labels, np.exp(y)]))
+    with pytest.raises(ValueError, match="times must be numbers, got 'sign'"):
+        model.predict_survival_function(X, times="sign")
+
+
+@pytest.mark.parametrize("make", [torch.Tensor.to_sparse, lambda t: t.to("meta")])
+def test_a_tensor_without_values_in_memory_is_refused(make):
+    with pytest.raises(ValueError, match="give a dense tensor of numbers"):
+        regressor().fit(make(torch.from_numpy(X)), y)
+
+
+def test_a_tensor_of_bfloat16_is_read():
+    X16 = torch.from_numpy(X).bfloat16()
+    assert np.array_equal(regressor().fit(X16, y).predict(X16), regressor().fit(X16.float(), y).predict(X16.float()))
+
+
+@pytest.mark.parametrize("index", [-1, 3, 10**6])
+@pytest.mark.parametrize("model", [regressor(), stack()])
+def test_sparse_rows_with_indices_outside_are_refused(model, index):
+    rows = sp.csr_array(X)
+    model.fit(rows, y)
+    rows.indices[0] = index
+    for call in (lambda: model.fit(rows, y), lambda: model.predict(rows)):
+        with pytest.raises(ValueError, match="with indices outside of it"):
+            call()
+
+
+@pytest.mark.parametrize("indptr", [[0, 4, 2], [0, 2, 9], [-1, 2, 4]])
+def test_sparse_rows_whose_pointers_are_wrong_are_refused(indptr):
+    rows = sp.csr_array(np.ones((2, 2)))
+    rows.indptr = np.array(indptr)
+    with pytest.raises(ValueError, match="with indices outside of it"):
+        stack().fit(rows, [0.0, 1.0])
+
+
+@pytest.mark.parametrize("value", [datetime.date(2020, 1, 1), "x", None])
+def test_a_probability_of_a_bound_must_be_a_number(value):
+    with pytest.raises(ValueError, match="delta must be strictly between 0 and 1"):
+        theory.bound_report(regressor().fit(X, y), delta=value)
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 12}), [[1.0, "u"]] * 24])
+def test_a_member_that_takes_numbers_only_is_explained(table):
+    with pytest.raises(ValueError, match="member 'line' .* cannot be fitted to these rows, which have .*'(b|u)'"):
+        stack().fit(table, y)
+    model = stack().fit(X[:, :2], y)
+    with pytest.raises(ValueError, match="member 'line' .* cannot compute predict of these rows"):
+        model.predict(table if isinstance(table, list) else table.to_numpy())
+
+
+@pytest.mark.parametrize("rows, words", [([], "0 samples"), ({"a": [1.0]}, "X is a dict")])
+def test_a_stack_needs_rows(rows, words):
+    with pytest.raises(ValueError, match=words):
+        stack().fit(rows, y)
+
+
+@pytest.mark.parametrize("target", [[1.0, [2.0, 3.0], *y[2:]], pd.DataFrame(index=range(24))])
+def test_targets_must_have_one_shape(target):
+    for model in (regressor(), stack()):
+        with pytest.raises(ValueError, match="y (must have as many values|is a data frame without columns)"):
+            model.fit(X, target)
+
+
+def test_a_fraction_beyond_float64_is_refused():
+    with pytest.raises(ValueError, match="y holds a number of 401 digits"):
+        regressor().fit(X, [fractions.Fraction(10**400), *y[1:]])
+
+
+def test_labels_that_cannot_be_sorted_are_refused():
+    mixed = np.array([datetime.time(1), 2, *labels[2:]], dtype=object)
+    for model in (GCEClassifier(**TREE), ConvexStackingClassifier([("line", LogisticRegression())], cv=2)):
+        with pytest.raises(ValueError, match="y holds labels that cannot be sorted"):
+            model.fit(X, mixed)
+        with pytest.raises(ValueError, match=r"y holds 1e\+300 as a label"):
+            model.fit(X, np.where(labels, 1e300, 0.0))
+
+
+@pytest.mark.parametrize("model", [regressor(), stack()])
+def test_groups_that_cannot_be_compared_are_refused(model):
+    with pytest.raises(ValueError, match="groups cannot be compared"):
+        model.fit(X, y, groups=[{}] * 24)
+
+
+@pytest.mark.parametrize("model", [regressor(), stack()])
+def test_a_score_reads_targets_and_weights_as_a_fit_does(model):
+    model.fit(X, y)
+    assert model.score(X, y, np.full(24, 1.7e308)) == pytest.approx(model.score(X, y))
+    assert model.score(X, torch.from_numpy(y)) == model.score(X, y)
+    with pytest.raises(ValueError, match="beyond float64"):
+        model.score(X, y * 1e160)
+    with pytest.raises(ValueError, match="sample_weight has missing values"):
+        model.score(X, y, [None] * 24)
+
+
+def test_a_scorer_must_return_a_number():
+    with pytest.raises(ValueError, match="scoring returned 'good': it must return one number"):
+        regressor(cv=2, scoring=lambda *given: "good").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "given", [{"time_limit": 10**400}, {"tol": np.timedelta64(1, "s")}, {"max_iter": np.timedelta64(1)}]
+)
+def test_numbers_that_are_none_are_refused(given):
+    with pytest.raises(ValueError, match=f"{next(iter(given))} must be"):
+        regressor(**given).fit(X, y)
+
+
+def test_arrow_integers_that_float64_rounds_are_read():
+    table = pa.table({"a": X[:, 0], "b": pa.array([2**63, None] * 12, pa.uint64())})
+    assert np.isfinite(regressor().fit(table, y).predict(table)).all()
+
+
+JOBS = """
+import numpy as np
+from sklearn.linear_model import Ridge
+from gce import ConvexStackingRegressor, GCERegressor, NGCERegressor, NNRegressor
+X = np.random.default_rng(0).normal(size=(600, 3))
+for model in (
+    *(GCERegressor(basis=basis, max_iter=2, n_jobs=10**6) for basis in ("tree", "forest", "neural")),
+    NGCERegressor(n_atoms=2, max_epochs=2, n_jobs=10**6), NNRegressor(max_epochs=2, n_jobs=10**6),
+    ConvexStackingRegressor([("line", Ridge())], cv=2, n_jobs=10**6),
+):
+    assert np.isfinite(model.fit(X, X[:, 0]).predict(X)).all()
+"""
+
+
+def test_a_million_jobs_do_not_end_the_process():
+    # in a process of its own: threads of a pool stay
+    done = subprocess.run([sys.executable, "-c", JOBS], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
