@@ -91,15 +91,6 @@ def preload(asked: Asked) -> Answers:
     return [first, predict(), *workers.answers()]
 
 
-def fork_beside_a_fit(asked: Asked) -> Answers:
-    """Processes are forked while another thread fits."""
-    model = asked.ready()
-    with ThreadPoolExecutor(1) as pool:
-        fit = pool.submit(asked.answer)
-        forks = [Forks([lambda: asked.predicted(model), asked.answer]) for _ in range(3)]
-        return [fit.result(), *(answer for each in forks for answer in each.answers())]
-
-
 def _in_pool(asked: Asked, method: str) -> Answers:
     model = asked.fit()
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
@@ -176,7 +167,6 @@ COPIES: tuple[Way, ...] = (
     fork,
     fork_after_a_fit,
     preload,
-    fork_beside_a_fit,
     pool_fork,
     threads_fit,
     threads_predict,
