@@ -29,6 +29,8 @@ from campaign.inputs_models import STACKS, affordable, greedy
 from campaign.inputs_oracle import FaultError, Refused, check_predictions, watched
 from campaign.inputs_targets import odd_groups, odd_target, odd_weight
 from campaign.inputs_values import odd
+from gce.inspection.editing.edit_data import atom_names
+from gce.inspection.editing.naming import is_zero
 
 METHODS = (
     "predict_interval", "predict_survival_function", "predict_cumulative_hazard_function", "staged_predict",
@@ -70,7 +72,7 @@ def methods_case(rng: Random) -> Case:
 
 def removable(model: Any) -> str:
     """The name of an atom that can be removed."""
-    return next(name for name in known_names(model.result_) if not name.endswith(":0"))
+    return next(name for name in atom_names(model.result_) if not is_zero(name))
 
 
 def _used(result: Any) -> Any:

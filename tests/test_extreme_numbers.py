@@ -99,7 +99,7 @@ def test_forests_learn_targets_far_from_0(far):
         (y * 1e155, r"y holds -?\d\.\d+e\+155, and sums of squares of such numbers are beyond float64: divide y"),
         (np.full(80, 1e300), r"y holds 1e\+300"),
         (y * 1e-155, r"y has a range of only \d\.\d+e-155, .*: multiply y"),
-        ([10**400] * 80, "y holds an integer of 401 digits"),
+        ([10**400] * 80, "y holds a number of 401 digits"),
         (np.arange(80).astype("datetime64[D]"), "y holds dates or times: convert them to numbers"),
         (np.arange(80).astype("timedelta64[s]"), "y holds dates or times"),
         (list(np.arange(80).astype("datetime64[D]").astype(object)), "y holds dates or times"),

@@ -42,7 +42,7 @@ def stack(**given):
 
 @pytest.mark.parametrize("kind", [training.EarlyStopping, training.SharedEarlyStopping])
 @pytest.mark.parametrize(
-    "name, value",
+    ("name", "value"),
     [("tol", "absolute"), ("tol", b"x"), ("tol", -1.0), ("n_iter_no_change", 0), ("n_iter_no_change", [1])],
 )
 def test_parameters_of_early_stopping_are_checked(kind, name, value):
@@ -51,7 +51,7 @@ def test_parameters_of_early_stopping_are_checked(kind, name, value):
 
 
 @pytest.mark.parametrize(
-    "name, value",
+    ("name", "value"),
     [("target", 1), ("groups", 0.0), ("sample_weight", False), ("drop", len), ("drop", [1]), ("folder", 10**30)],
 )
 def test_parameters_of_shards_are_checked(name, value):
@@ -101,7 +101,7 @@ def test_sparse_rows_with_indices_outside_are_refused(model, index):
     rows = sp.csr_array(X)
     model.fit(rows, y)
     rows.indices[0] = index
-    for call in (lambda: model.fit(rows, y), lambda: model.predict(rows)):
+    for call in (lambda: model.predict(rows), lambda: model.fit(rows, y)):
         with pytest.raises(ValueError, match="with indices outside of it"):
             call()
 
@@ -117,19 +117,19 @@ def test_sparse_rows_whose_pointers_are_wrong_are_refused(indptr):
 @pytest.mark.parametrize("value", [datetime.date(2020, 1, 1), "x", None])
 def test_a_probability_of_a_bound_must_be_a_number(value):
     with pytest.raises(ValueError, match="delta must be strictly between 0 and 1"):
-        theory.bound_report(regressor().fit(X, y), delta=value)
+        theory.bound_report(regressor().fit(X, y), X, y, delta=value)
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 12}), [[1.0, "u"]] * 24])
 def test_a_member_that_takes_numbers_only_is_explained(table):
-    with pytest.raises(ValueError, match="member 'line' .* cannot be fitted to these rows, which have .*'(b|u)'"):
+    with pytest.raises(ValueError, match=r"member 'line' .* cannot be fitted to these rows, which have .*'(b|u)'"):
         stack().fit(table, y)
     model = stack().fit(X[:, :2], y)
-    with pytest.raises(ValueError, match="member 'line' .* cannot compute predict of these rows"):
+    with pytest.raises(ValueError, match=r"member 'line' .* cannot compute predict of these rows"):
         model.predict(table if isinstance(table, list) else table.to_numpy())
 
 
-@pytest.mark.parametrize("rows, words", [([], "0 samples"), ({"a": [1.0]}, "X is a dict")])
+@pytest.mark.parametrize(("rows", "words"), [([], "0 samples"), ({"a": [1.0]}, "X is a dict")])
 def test_a_stack_needs_rows(rows, words):
     with pytest.raises(ValueError, match=words):
         stack().fit(rows, y)
@@ -138,7 +138,7 @@ def test_a_stack_needs_rows(rows, words):
 @pytest.mark.parametrize("target", [[1.0, [2.0, 3.0], *y[2:]], pd.DataFrame(index=range(24))])
 def test_targets_must_have_one_shape(target):
     for model in (regressor(), stack()):
-        with pytest.raises(ValueError, match="y (must have as many values|is a data frame without columns)"):
+        with pytest.raises(ValueError, match=r"y (must have as many values|is a data frame without columns)"):
             model.fit(X, target)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def not_numbers(X: Any) -> str | None:
 
 
 def explain_not_numbers(error: Exception, what: str, X: Any) -> None:
-    """Raise a ValueError in place of a model's error about rows that are not numbers.
+    """Raise an error in words in place of a model's error about rows that are not numbers.
 
     Parameters
     ----------
@@ -60,9 +61,10 @@ def explain_not_numbers(error: Exception, what: str, X: Any) -> None:
         What it was given. Where all of it are numbers, nothing is raised.
     """
     if isinstance(error, TypeError | ValueError | OverflowError) and (found := not_numbers(X)) is not None:
-        raise ValueError(
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
             f"{what} these rows, which have {found}: if it takes numbers only, encode them first, for instance in a "
-            f"pipeline; its own error is a {type(error).__name__}"
+            f"pipeline; its own error: {shorten(str(error), 200)}"
         ) from error
 
 

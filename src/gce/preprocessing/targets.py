@@ -130,7 +130,9 @@ def as_floats(values: Any, name: str) -> Array:
     words = f"{name} must be numbers, got {short_repr(values)}"
     try:
         found = np.asarray(values)
-        if found.dtype.kind in "cmMV":
+        if found.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported: {words}")  # scikit-learn's words
+        if found.dtype.kind in "mMV":
             raise ValueError(words)
         with np.errstate(over="ignore"):  # of a wider type
             return found.astype(np.float64)
@@ -143,7 +145,7 @@ def check_regression_targets(y: Any) -> None:
     dates = isinstance(y, np.ndarray) and y.dtype.kind in "mM"
     for value in _objects(y):
         dates = dates or isinstance(value, DATES)
-        if isinstance(value, int | Fraction) and abs(value) > _MAX_TARGET:
+        if isinstance(value, int | Fraction) and not -_MAX_TARGET <= value <= _MAX_TARGET:
             raise _too_large(value)
     if dates:
         raise ValueError(

@@ -21,7 +21,8 @@ def fill_masked(X: Any) -> Any:
     if X.dtype.kind in "fiub":
         return np.ma.filled(X.astype(np.float64), np.nan)
     if X.dtype.kind in "Mm":
-        return X.filled(np.array("NaT", dtype=X.dtype))
+        # a missing date of the column's own unit: numpy 2.5 refuses one without a unit
+        return X.filled(X.dtype.type("NaT", np.datetime_data(X.dtype)))
     objects = np.array(X.data, dtype=object)
     objects[np.ma.getmaskarray(X)] = None
     return objects

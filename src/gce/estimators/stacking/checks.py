@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -136,7 +137,8 @@ def check_rows(X: Any) -> Any:
         There are none, or they are a sparse matrix with indices outside of it.
     """
     X = check_sparse(fill_masked(as_numpy(X)))
-    if isinstance(X, Mapping):
+    # a sparse matrix of keys is a dict too
+    if isinstance(X, Mapping) and not issparse(X):
         raise ValueError("X is a dict: give rows, as an array, a list or a data frame")
     if isinstance(X, list | tuple) and not len(X):
         raise ValueError("X has 0 samples: give at least one row")
