@@ -38,17 +38,27 @@ def main() -> int:
         logger.info("%s: %d cases, %d faults, %.0f s", name, tally.cases, len(tally.faults), tally.seconds)
         for case, kind, words in tally.faults:
             logger.error("%s --seed %d --case %d: %s: %s", name, asked.seed, case, kind, words)
-    if asked.case is None and asked.cases is None and set(asked.parts) == set(PARTS):
-        results = {"seed": asked.seed, "parts": {name: tally.to_json() for name, tally in tallies.items()}}
-        (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-        (HERE / "results.md").write_text(page(tallies, asked.seed))
+    if asked.case is None and asked.cases is None:
+        write_results(tallies, asked.seed)
     return int(any(tally.faults for tally in tallies.values()))
+
+
+def write_results(tallies: dict[str, Tally], seed: int) -> None:
+    """Write the page; parts that were not run now stay as they are where their seed is the same."""
+    path = HERE / "results.json"
+    before = json.loads(path.read_text()) if path.exists() else {}
+    kept = before.get("parts", {}) if before.get("seed") == seed else {}
+    known = {name: Tally.from_json(tally) for name, tally in kept.items()} | tallies
+    known = {name: known[name] for name in PARTS if name in known}
+    parts = {name: tally.to_json() for name, tally in known.items()}
+    path.write_text(json.dumps({"seed": seed, "parts": parts}, indent=1) + "\n")
+    (HERE / "results.md").write_text(page(known, seed))
 
 
 def arguments() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(prog="python -m campaign", description="Run a fault campaign.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help="parts to run; default: all, and write the page")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="parts to run (default: all)")
     parser.add_argument("--cases", type=int, help="cases of each part; default: the number that the page reports")
     parser.add_argument("--seed", type=int, default=0, help="seed of all cases (default: 0)")
     parser.add_argument("--case", type=int, help="run one case only, by its number")

@@ -120,7 +120,8 @@ def unlawful(error: Exception, mentions: tuple[str, ...]) -> str:
         return f"raised outside of validation: {shown}"
     if ours and not linecache.getline(last.filename, last.lineno or 0).strip().startswith("raise"):
         return f"not raised by a check: {shown}"
-    if ours and any(phrase in words for phrase in INTERNAL):
+    # a member's own words are quoted, after ours
+    if ours and any(phrase in words.partition("its own error: ")[0] for phrase in INTERNAL):
         return f"internal words: {shown}"
     if ours and mentions and not any(word in words for word in mentions):
         return f"names none of {mentions}: {shown}"

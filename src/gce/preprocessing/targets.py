@@ -130,14 +130,15 @@ def as_floats(values: Any, name: str) -> Array:
     words = f"{name} must be numbers, got {short_repr(values)}"
     try:
         found = np.asarray(values)
-        if found.dtype.kind == "c":
-            raise ValueError(f"Complex data not supported: {words}")  # scikit-learn's words
-        if found.dtype.kind in "mMV":
-            raise ValueError(words)
+        kind = found.dtype.kind
         with np.errstate(over="ignore"):  # of a wider type
-            return found.astype(np.float64)
+            numbers = None if kind in "cmMV" else found.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(words) from error
+    if numbers is None:
+        # scikit-learn's words for complex numbers
+        raise ValueError(f"Complex data not supported: {words}" if kind == "c" else words)
+    return numbers
 
 
 def check_regression_targets(y: Any) -> None:
