@@ -39,7 +39,7 @@ kernels: $(VENV)/ready
 
 # The tests of the package.
 unit: $(VENV)/ready
-	$(PYTEST) tests --ignore=tests/paper --ignore=tests/benchmarks
+	$(PYTEST) tests --ignore=tests/paper --ignore=tests/benchmarks --ignore=tests/site
 
 # The tests of paper/ and benchmarks/.
 experiments: $(VENV)/ready
