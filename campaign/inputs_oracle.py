@@ -37,7 +37,7 @@ INTERNAL = (
 FOREIGN = (f"{Path('sklearn')}/",)
 MOST_LETTERS = 2000
 #: What an error about the machine names.
-MACHINE_WORDS = ("file", "folder", "path", "install", "GiB", "allocate", "/", "director")
+MACHINE_WORDS = ("file", "folder", "path", "install", "gib", "allocate", "/", "director")
 
 
 class Hang(BaseException):
@@ -110,7 +110,7 @@ def unlawful(error: Exception, mentions: tuple[str, ...]) -> str:
     shown = f"{type(error).__name__} at {place(error)}: {shortened(words)}"
     if not isinstance(error, (*CUSTOMARY, *OF_THE_MACHINE)):
         return shown
-    if isinstance(error, OF_THE_MACHINE) and not any(word in words for word in MACHINE_WORDS):
+    if isinstance(error, OF_THE_MACHINE) and not any(word in words.casefold() for word in MACHINE_WORDS):
         return f"names no path, package or size: {shown}"
     last = traceback.extract_tb(error.__traceback__)[-1]
     ours = f"{Path('/gce')}/" in last.filename

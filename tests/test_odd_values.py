@@ -179,7 +179,7 @@ def test_a_scorer_must_return_a_number():
 
 
 @pytest.mark.parametrize(
-    "given", [{"time_limit": 10**400}, {"tol": np.timedelta64(1, "s")}, {"max_iter": np.timedelta64(1)}]
+    "given", [{"time_limit": 10**400}, {"tol": np.timedelta64(1, "s")}, {"max_iter": np.timedelta64(1, "D")}]
 )
 def test_numbers_that_are_none_are_refused(given):
     with pytest.raises(ValueError, match=f"{next(iter(given))} must be"):
@@ -209,3 +209,41 @@ def test_a_million_jobs_do_not_end_the_process():
     # in a process of its own: threads of a pool stay
     done = subprocess.run([sys.executable, "-c", JOBS], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("missing", [np.datetime64("NaT", "s"), np.timedelta64("NaT", "D"), pd.NaT], ids=repr)
+@pytest.mark.parametrize("values", [["u", "v"], [1.0, 2.5]])
+@pytest.mark.parametrize("make", [pd.DataFrame, np.array], ids=["frame", "array"])
+def test_a_missing_date_among_other_values_is_a_missing_value(make, values, missing):
+    def table(gap):
+        column = np.array([gap, *(values * 12)[1:]], dtype=object)
+        return make(np.column_stack([column, X.astype(object)]))
+
+    for model in (regressor(), GCERegressor(basis=bases.Neural(hidden=2, max_epochs=2), max_iter=2, random_state=0)):
+        wanted = model.fit(table(None), y).predict(table(None))
+        assert np.array_equal(model.predict(table(missing)), wanted)
+        assert np.array_equal(model.fit(table(missing), y).predict(table(None)), wanted)
+
+
+#: Beyond float64, on systems that have such numbers.
+BEYOND = np.finfo(np.longdouble).max if np.finfo(np.longdouble).maxexp > 1024 else np.inf
+
+
+@pytest.mark.parametrize("values", [[np.inf, -np.inf], [BEYOND, 0]])
+def test_infinite_numbers_are_refused_without_a_warning(values):
+    rows = np.column_stack([np.resize(np.array(values, dtype=np.longdouble), 24), X])
+    model = regressor().fit(rows[:, 1:], y)
+    for call in (lambda: model.fit(rows, y), lambda: model.predict(rows[:, :3])):
+        with pytest.raises(ValueError, match="infinity"):
+            call()
+
+
+def test_a_class_is_no_scorer():
+    with pytest.raises(ValueError, match=r"scoring must be .* a callable, got <class"):
+        regressor(scoring=type("Scorer", (), {})).fit(X, y)
+
+
+@pytest.mark.parametrize("value", [(), "None", 1 + 2j, {"a": 1}], ids=repr)
+def test_whether_a_file_is_resumable_is_true_or_false(value, tmp_path):
+    with pytest.raises(ValueError, match="resumable must be True or False or None"):
+        regressor().fit(X, y).save(tmp_path / "m.safetensors", resumable=value)

@@ -94,6 +94,28 @@ def child():
 forked(child)
 """
 
+WORKERS = """
+import math, multiprocessing
+from joblib.externals.loky import get_reusable_executor
+from sklearn.utils.parallel import delayed
+from gce._utils.worker_processes import worker_processes
+
+def roots():
+    assert list(worker_processes(2)(delayed(math.sqrt)(i) for i in (0, 1, 4, 9))) == [0, 1, 2, 3]
+
+def child():
+    roots()
+    get_reusable_executor().shutdown()
+
+roots()
+forked(child)
+roots()
+child = multiprocessing.get_context("fork").Process(target=roots)
+child.start()
+child.join(60)  # joblib's idle workers end after 300 s
+assert child.exitcode == 0
+"""
+
 A_MILLION_THREADS = """
 many = rng.normal(size=(70_000, 5))
 model = fitted(1_000_000)
@@ -120,6 +142,11 @@ def test_a_forked_child_predicts_with_a_model_its_parent_loaded(tmp_path):
     X = np.random.default_rng(0).normal(size=(300, 5))
     GCERegressor(basis="tree", max_iter=2, random_state=0).fit(X, X[:, 0]).save(tmp_path / "model")
     run(LOAD_AND_PREDICT, tmp_path / "model")
+
+
+@forks
+def test_a_forked_child_has_worker_processes_of_its_own_and_ends_them():
+    run(WORKERS)
 
 
 def test_no_number_of_jobs_is_too_large_to_be_survived(tmp_path):

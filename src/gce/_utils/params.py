@@ -135,7 +135,12 @@ NONE = Rule(lambda value: value is None, "None")
 AUTO = among("auto")
 JOBS = Rule(lambda value: _is_integer(value) and value != 0, "an integer other than 0") | NONE
 SEED = NONE | count(0, 2**32 - 1) | instance("a numpy RandomState", np.random.RandomState)
-SCORING = NONE | instance("the name of a scikit-learn scorer", str) | Rule(callable, "a callable")
+SCORING = (
+    NONE
+    | instance("the name of a scikit-learn scorer", str)
+    # a class in place of its instance is called with what a scorer is given
+    | Rule(lambda value: callable(value) and not isinstance(value, type), "a callable")
+)
 
 
 def check_parameters(owner: Any) -> None:

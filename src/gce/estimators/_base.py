@@ -19,6 +19,7 @@ from gce._utils.parallel import limited
 from gce._utils.params import (
     AUTO,
     FINITE,
+    FLAG,
     JOBS,
     NONE,
     SCORING,
@@ -297,6 +298,7 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
         from gce.estimators.loading import ESTIMATORS
         from gce.io.models import save
 
+        (FLAG | NONE).check("resumable", resumable)
         save(self, path, ESTIMATORS, bool(vars(self).get("warm_start")) if resumable is None else resumable)
 
     def to_onnx(self, path: str | Path | IO[bytes]) -> None:

@@ -57,10 +57,6 @@ Array = NDArray[np.float64]
 #: From the task, the loss, targets ``(n, k)``, weights ``(n,)`` and the offset to the bound ``(k,)`` of the hull.
 Bound = Callable[[Target, Loss, Tensor, Array, Tensor], Tensor]
 
-#: How arrays of numbers are checked: missing values are allowed, infinity is not.
-_NUMBERS = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan"}
-_SPARSE = {"dtype": np.float64, "accept_sparse": "csr", "ensure_all_finite": "allow-nan"}
-
 
 class FitInput(NamedTuple):
     """The arguments of ``fit``, not yet validated; see :meth:`gce.GCERegressor.fit`."""
@@ -255,7 +251,7 @@ def read_table(model: Any, X: Any) -> Frame:
     X = select_columns(check_sparse(fill_masked(as_numpy(X))), names)
     if is_tabular(X):
         return read_frame(validate_data(model, X, skip_check_array=True, reset=False))
-    return _as_frame(validate_data(model, X, reset=False, **(_SPARSE if issparse(X) else _NUMBERS)), names)
+    return _as_frame(_check_numbers(model, X, reset=False), names)
 
 
 def _needs_no_check(model: Any, X: Any) -> bool:
@@ -374,8 +370,16 @@ def _read_both(model: Any, X: Any, y: Any, reset: bool) -> tuple[Frame, NDArray[
         frame, y = read_frame(X), _check_y(y, estimator=model, **about_y)
         check_consistent_length(frame.columns[0], y)
         return frame, y
-    X, y = validate_data(model, X, y, reset=reset, **(_SPARSE if issparse(X) else _NUMBERS), **about_y)
+    X, y = _check_numbers(model, X, y=y, reset=reset, **about_y)
     return _as_frame(X, getattr(model, "feature_names_in_", None)), y
+
+
+def _check_numbers(model: Any, X: Any, **given: Any) -> Any:
+    """A matrix as scikit-learn checks it, with ``y`` if given: values may be missing, but not infinite."""
+    form: dict[str, Any] = {"accept_sparse": "csr"} if issparse(X) else {"order": "C"}
+    # where a sum or a conversion overflows it looks at each number, and names the infinite ones
+    with np.errstate(over="ignore", invalid="ignore"):
+        return validate_data(model, X, **given, **form, dtype=np.float64, ensure_all_finite="allow-nan")
 
 
 def _as_frame(X: Any, names: Any) -> Frame:

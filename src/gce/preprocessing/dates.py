@@ -54,8 +54,16 @@ class Moments(NamedTuple):
 
 
 def are_among(values: Values) -> bool:
-    """Whether Python objects ``(n,)`` have dates, times, durations or periods among them."""
-    return any(issubclass(kind, DATES) or kind.__name__ == "Period" for kind in set(map(type, values)))
+    """Whether Python objects ``(n,)`` have dates, times, durations or periods among them, or missing ones alone."""
+    if not any(map(_is_time, set(map(type, values)))):
+        return False
+    present = {type(value) for value in values if not is_missing(value)}
+    # a missing date among numbers or text is a missing number or text
+    return not present or any(map(_is_time, present))
+
+
+def _is_time(kind: type) -> bool:
+    return issubclass(kind, DATES) or kind.__name__ == "Period"
 
 
 def from_series(name: str, series: Any) -> Moments:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
-from gce._utils.parallel import bounded
+from gce._utils.worker_processes import worker_processes
 from gce.estimators.stacking.checks import no_weights
 from gce.estimators.stacking.fold_average import FoldAverage
 from gce.estimators.stacking.out_of_fold import OutOfFold, out_of_fold
@@ -89,7 +89,7 @@ def cross_fit(
     tasks = len(full) + len(members) * len(folds)
     # more processes than tasks would only take time to start
     jobs = n_jobs if n_jobs is None or n_jobs < 0 else min(n_jobs, max(tasks, 1))
-    workers = Parallel(n_jobs=bounded(jobs), verbose=verbose, return_as="generator")
+    workers = worker_processes(jobs, verbose)
     keep = fold_weight > 0
     results = iter(workers(chain(_full_fits(full, data), _fold_fits(members, data, folds, problem.response, keep))))
     models = {name: next(results) for name in full}
