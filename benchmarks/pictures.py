@@ -56,7 +56,7 @@ def fit_seconds(path: Path) -> None:
         ax.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"], minor=False)
         ax.set_xticks([], minor=True)
         ax.tick_params(labelsize=8)
-        ax.set_title(f"{title}: geometric mean {mean:.2f}", fontsize=10)
+        ax.set_title(f"{len(ratios)} {title}\ngeometric mean {mean:.2f}", fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
     _save(figure, path)
 

@@ -187,6 +187,22 @@ def test_a_large_pool_runs_no_more_tasks_at_once_than_asked_for():
         assert most <= threads
 
 
+def test_tasks_that_use_workers_themselves_end():
+    def inner(i):
+        with parallel.workers(2) as run:
+            return run([lambda j=j: (i, j) for j in range(4)])
+
+    with parallel.workers(2) as run:
+        waiting = threading.Thread(
+            target=lambda: found.extend(run([lambda i=i: inner(i) for i in range(8)])), daemon=True
+        )
+        found = []
+        waiting.start()
+        waiting.join(30)
+    assert found == [[(i, j) for j in range(4)] for i in range(8)]
+    assert not getattr(parallel._task, "runs", False)
+
+
 def test_after_an_error_no_task_is_begun():
     begun = []
 

@@ -17,6 +17,8 @@ import torch
 from joblib import effective_n_jobs
 
 _threads: ContextVar[int | None] = ContextVar("threads", default=None)
+#: Whether a thread runs a task of :func:`workers`.
+_task = local()
 
 Run = Callable[[Sequence[Callable[[], Any]]], list[Any]]
 
@@ -94,9 +96,9 @@ def torch_threads(n_jobs: int | None) -> Iterator[None]:
 def workers(threads: int) -> Iterator[Run]:
     """A function that runs tasks on a number of threads; compiled loops release the interpreter lock.
 
-    Tasks must not use workers themselves: all threads could then wait for tasks that no thread is left to run.
+    Within a task there is one thread: all of them could wait for tasks that none is left to run.
     """
-    if threads <= 1:
+    if threads <= 1 or getattr(_task, "runs", False):
         yield lambda tasks: [task() for task in tasks]
         return
     yield partial(_run, _pool.of(threads), threads)
@@ -107,16 +109,19 @@ def _run(pool: ThreadPoolExecutor, threads: int, tasks: Sequence[Callable[[], An
     waiting, results = deque(enumerate(tasks)), [None] * len(tasks)
 
     def work() -> None:
-        while waiting:
-            try:
-                i, task = waiting.popleft()
-            except IndexError:  # another thread was faster
-                return
-            try:
+        _task.runs = True
+        try:
+            while waiting:
+                try:
+                    i, task = waiting.popleft()
+                except IndexError:  # another thread was faster
+                    return
                 results[i] = task()
-            except BaseException:
-                waiting.clear()
-                raise
+        except BaseException:
+            waiting.clear()
+            raise
+        finally:
+            _task.runs = False
 
     done = []
     try:

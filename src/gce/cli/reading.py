@@ -86,14 +86,13 @@ def _head(source: Source) -> bytes:
 def _index_columns(source: Source, kind: str, columns: Sequence[str]) -> list[str]:
     """The columns of a pandas index, by the metadata that pandas writes and by their names."""
     unnamed = [name for name in columns if _UNNAMED_INDEX.fullmatch(name)]
-    # in polars since 1.30 or so, for Parquet only
-    about = getattr(pl, "read_parquet_metadata", None)
-    if kind != "Parquet" or about is None:
+    # polars has the metadata of Parquet files only
+    if kind != "Parquet":
         return unnamed
     if isinstance(source, io.BytesIO):
         source.seek(0)
     try:
-        listed = json.loads(about(source).get("pandas", "{}")).get("index_columns", [])
+        listed = json.loads(pl.read_parquet_metadata(source).get("pandas", "{}")).get("index_columns", [])
     except (ValueError, AttributeError):  # not what pandas writes
         return unnamed
     # a RangeIndex is a dict and has no column
@@ -110,7 +109,7 @@ def _without_index(path: str, frame: pl.DataFrame, index: Sequence[str], keep: C
 
 def _read_csv(source: Source, head: bytes, missing: Sequence[str], text: Collection[str]) -> pl.DataFrame:
     separator = "," if head.startswith(_COMPRESSED) else _separator(head)
-    names = pl.read_csv(source, separator=separator, n_rows=0).columns
+    names = pl.read_csv(source, separator=separator, n_rows=0, infer_schema=False).columns
     if isinstance(source, io.BytesIO):
         source.seek(0)
     frame = pl.read_csv(

@@ -182,7 +182,9 @@ def _locked(folder: Path) -> Iterator[None]:
                 ) from None
         yield
     finally:
-        # the lock goes with the handle
+        # processes that were forked meanwhile have the handle too, and with it the lock
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 
