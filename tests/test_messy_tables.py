@@ -285,9 +285,9 @@ def test_columns_of_other_values_are_named(kind, late):
     [pl.Series([[1, 2]] * N), pl.Series([{"k": 1}] * N), pl.Series([b"u"] * N), arrow([[1, 2]] * N), arrow([b"u"] * N)],
 )
 def test_nested_and_binary_types_are_named(column):
-    with pytest.raises(
-        TypeError, match=r"column 'a' is of type .*: only numbers, booleans, dates, text and categories"
-    ):
+    # narwhals before 1.32 or so has no type for bytes, and these are read one by one
+    words = r"column 'a' (is of type .*: only numbers, booleans, dates, text and categories|holds b'u' of type bytes: )"
+    with pytest.raises(TypeError, match=words):
         GCERegressor(**SHORT).fit(frame(column), Y)
 
 
