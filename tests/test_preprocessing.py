@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 from gce import GCEClassifier, GCERegressor, NGCEClassifier, NNRegressor
 from gce.bases import Neural
@@ -384,3 +385,14 @@ def test_constant_and_duplicate_columns_are_harmless():
         assert (np.abs(inputs[:, 0] - inputs[:, 2]) <= rounding).all()
         assert np.abs(inputs[:, 3]).max() < 1e-12
         assert np.isfinite(model.predict(table)).all()
+
+
+def test_means_and_spreads_do_not_depend_on_the_threads_of_linear_algebra():
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(100_000, 30)), rng.uniform(0.5, 1, 100_000)
+    found = []
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads, user_api="blas"):
+            own = Standardizer.fit(X, weight, np.inf, "each")
+            found.append((own.mean.tobytes(), own.scale.tobytes()))
+    assert len(set(found)) == 1

@@ -272,18 +272,15 @@ def _moments(X: Matrix, weight: Array) -> tuple[Array, Array]:
         return _sparse_moments(X, weight)
     if not np.isnan(X).any():
         share = weight / weight.sum()
-        mean = _column_sums(share, X)
-        apart = X - mean
-        return mean, np.sqrt(_column_sums(share, np.square(apart, out=apart)))
+        # sums of several threads are rounded by how many these are
+        with parallel.one_blas_thread():
+            mean = share @ X
+            apart = X - mean
+            return mean, np.sqrt(share @ np.square(apart, out=apart))
     weights = np.where(np.isnan(X), 0.0, weight[:, None])
     shares = weights / np.maximum(weights.sum(0), np.finfo(float).tiny)
     mean = (shares * np.nan_to_num(X)).sum(0)
     return mean, np.sqrt((shares * np.square(np.nan_to_num(X - mean))).sum(0))
-
-
-def _column_sums(weight: Array, X: Array) -> Array:
-    """Weighted sums ``(d,)`` of the columns of ``X``, row after row: BLAS rounds them by how many threads it has."""
-    return np.asarray(np.einsum("i,ij->j", weight, X))
 
 
 def _zeros(X: Matrix, weight: Array) -> Array:
