@@ -37,8 +37,10 @@ def contents(folder):
 
 def check_learned(model, version, name, when, tolerance):
     found, expected = learned(model, EXPECTED[version]), EXPECTED[version][when][name]
+    # rounding moves where the search for a temperature ends, which has a tolerance of 1e-6: 2e-12 on another processor
+    allowed = {"risk": tolerance, "answers": max(tolerance, 1e-9) if hasattr(model, "predict_proba") else tolerance}
     for key, value in expected.items():
-        np.testing.assert_allclose(found[key], value, rtol=tolerance, atol=tolerance, err_msg=key)
+        np.testing.assert_allclose(found[key], value, rtol=allowed[key], atol=allowed[key], err_msg=key)
 
 
 def test_every_folder_is_tested():
