@@ -26,7 +26,7 @@ from campaign.inputs_cases import (
 )
 from campaign.inputs_fitted import Fitted, fitted_model
 from campaign.inputs_models import STACKS, affordable, greedy
-from campaign.inputs_oracle import FaultError, Refused, check_predictions, watched
+from campaign.inputs_oracle import FaultError, Refused, check_intervals, check_predictions, watched
 from campaign.inputs_targets import odd_groups, odd_target, odd_weight
 from campaign.inputs_values import odd
 from gce.inspection.editing.edit_data import atom_names
@@ -86,6 +86,8 @@ def checked(kept: Fitted, method: str, model: Any, result: Any) -> str:
         return "edited, finite"
     if method.startswith("shap"):
         check_predictions(method, result.values, None)
+    elif method == "predict_interval":
+        check_intervals(method, result, None)
     elif method == "score":
         if not isinstance(result, float | np.floating):
             raise FaultError(f"score is {result!r}")

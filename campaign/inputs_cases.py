@@ -187,7 +187,8 @@ def mentioned(values: dict[str, Any]) -> tuple[str, ...]:
     """What an error about odd values may mention: their names, or the values themselves."""
     shown = [shortened(repr(value), 20).removesuffix("...") for value in values.values()]
     kinds = [type(value).__name__ for value in values.values()]
-    return (*values, *filter(None, shown), *kinds)
+    # members of a stack are named themselves
+    return (*values, *filter(None, shown), *kinds, *["member"] * ("estimators" in values))
 
 
 def described(values: dict[str, Any]) -> str:

@@ -112,7 +112,8 @@ def unlawful(error: Exception, mentions: tuple[str, ...]) -> str:
         return shown
     if isinstance(error, OF_THE_MACHINE) and not any(word in words.casefold() for word in MACHINE_WORDS):
         return f"names no path, package or size: {shown}"
-    last = traceback.extract_tb(error.__traceback__)[-1]
+    # frames of compiled code have no file
+    last = next(frame for frame in traceback.extract_tb(error.__traceback__)[::-1] if frame.filename[0] != "<")
     ours = f"{Path('/gce')}/" in last.filename
     if len(words.split()) < 3 or (ours and len(words) > MOST_LETTERS) or not printable(words):
         return f"not a sentence of at most {MOST_LETTERS} letters: {shown}"
@@ -160,6 +161,13 @@ def check_predictions(what: str, values: Any, rows: int | None) -> None:
         raise FaultError(f"{what}: shape {array.shape} for {rows} rows")
     if array.dtype.kind in "fc" and not np.isfinite(array).all():
         raise FaultError(f"{what}: {int((~np.isfinite(array)).sum())} of {array.size} values are not finite")
+
+
+def check_intervals(what: str, values: Any, rows: int | None) -> None:
+    """Raise a FaultError where ends are not finite, unless all are infinite: held-out rows do not suffice."""
+    array = np.asarray(values)
+    if not (np.isneginf(array[..., 0]) & np.isposinf(array[..., 1])).all():
+        check_predictions(what, values, rows)
 
 
 def check_probabilities(what: str, values: Any, rows: int | None, one_class: bool) -> None:

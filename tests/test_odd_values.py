@@ -20,8 +20,11 @@ from gce import (
     GCEClassifier,
     GCERegressor,
     GCESurvival,
+    GreedySelectionRegressor,
+    NNRegressor,
     Shards,
     bases,
+    frank_wolfe,
     theory,
     training,
 )
@@ -247,3 +250,66 @@ def test_a_class_is_no_scorer():
 def test_whether_a_file_is_resumable_is_true_or_false(value, tmp_path):
     with pytest.raises(ValueError, match="resumable must be True or False or None"):
         regressor().fit(X, y).save(tmp_path / "m.safetensors", resumable=value)
+
+
+def test_a_device_without_values_is_refused():
+    with pytest.raises(ValueError, match="device='meta' keeps no values"):
+        regressor(device="meta").fit(X, y)
+
+
+def test_long_values_are_shortened_in_errors():
+    model = regressor().fit(X, y)
+    with pytest.raises(ValueError, match=r"got k='x+\.\.\. and tol=1$"):
+        model.prune(X=X, y=y, k="x" * 10_000, tol=1)
+    with pytest.raises(ValueError, match=r"target='x+\.\.\. is not a column"):
+        regressor().fit(Shards([pa.table({"a": X[:, 0], "y": y})], target="x" * 10_000))
+
+
+def test_classes_of_two_dimensions_are_not_those_of_a_fit_of_one():
+    model = GCEClassifier(**TREE).fit(X, labels)
+    with pytest.raises(ValueError, match=r"one class per row, but y now has the shape \(24, 2\)"):
+        model.prune(X=X, y=np.column_stack([labels, 1 - labels]), k=1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names of files are UTF-16")
+def test_a_path_that_no_file_can_have_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"\\ud800.* has characters that no file's name can have"):
+        regressor().fit(X, y).save(tmp_path / "\ud800")
+
+
+def test_fractions_and_large_integers_are_numbers():
+    rates = {"learning_rate": fractions.Fraction(3, 4), "min_learning_rate": fractions.Fraction(1, 2)}
+    found, wanted = (
+        regressor(basis=bases.Neural(hidden=2, max_epochs=2, **{name: kind(rate) for name, rate in rates.items()}))
+        .fit(X, y)
+        .predict(X)
+        for kind in (fractions.Fraction, float)
+    )
+    assert np.array_equal(found, wanted)
+    assert np.isfinite(regressor(algorithm=frank_wolfe.Blended(laziness=2**64)).fit(X, y).predict(X)).all()
+
+
+@pytest.mark.parametrize("value", [2**31, 10**30])
+def test_sizes_beyond_32_bits_are_refused(value):
+    for model in (NNRegressor(hidden=value), regressor(basis=bases.Neural(hidden=value))):
+        with pytest.raises(ValueError, match="hidden must be an integer from 1 to 2147483647"):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match="n_bags must be an integer from 1 to 2147483647"):
+        GreedySelectionRegressor([("line", Ridge())], n_bags=value).fit(X, y)
+
+
+def test_a_scorer_takes_a_model_rows_and_targets():
+    with pytest.raises(ValueError, match=r"takes \(.*\): a scorer takes the arguments \(estimator, X, y\)"):
+        regressor(scoring=lambda y, pred: 0.0).fit(X, y)
+
+
+def test_verbosity_may_be_any_integer(capfd):
+    stack(verbose=np.uint64(1)).fit(X, y)
+
+
+def test_missing_labels_and_infinite_targets_are_refused_without_a_warning():
+    model = GCEClassifier(**TREE).fit(X, labels.astype(float))
+    with pytest.raises(ValueError, match="NaN"):
+        model.score(X, np.where(np.arange(24) == 3, np.nan, labels))
+    with pytest.raises(ValueError, match="infinity"):
+        regressor().fit(X, y).pruning_path(X=X, y=np.where(np.arange(24) < 2, [np.inf, -np.inf] * 12, y))

@@ -30,6 +30,8 @@ def find_device(name: str | torch.device) -> torch.device:
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"device={name!r} is not available ({reason}); try 'cpu' or 'auto'") from error
+    if device.type == "meta":
+        raise ValueError(f"device={name!r} keeps no values; try 'cpu' or 'auto'")
     return device
 
 

@@ -63,6 +63,10 @@ class Rule:
 Rules = dict[str, Rule]
 
 
+#: The largest number of something that is counted in 32 bits.
+MOST = 2**31 - 1
+
+
 def count(least: int, most: float = inf) -> Rule:
     """An integer from ``least`` to ``most``.
 

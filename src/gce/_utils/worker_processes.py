@@ -29,7 +29,7 @@ def worker_processes(n_jobs: int | None, verbose: int = 0) -> Any:
     Parallel
     """
     _workers.end_with_this_process()
-    return Parallel(n_jobs=bounded(n_jobs), verbose=verbose, return_as="generator")
+    return Parallel(n_jobs=bounded(n_jobs), verbose=int(verbose), return_as="generator")
 
 
 class _Workers:

@@ -7,12 +7,12 @@ import time
 from numbers import Real
 from typing import Any
 
-from gce._utils.params import NONE, POSITIVE, Rules, among, at_least, count
+from gce._utils.params import MOST, NONE, POSITIVE, Rules, among, at_least, count
 from gce.bases.neural.mixture import COEFFICIENTS
 from gce.bases.neural.network import Activation, Architecture, Bounded, SingleNeuron, TwoLayer
 
 JOINT_RULES: Rules = {
-    "hidden": count(1),
+    "hidden": count(1, MOST),
     "activation": among("relu", "tanh"),
     "learning_rate": POSITIVE,
     "min_learning_rate": POSITIVE,

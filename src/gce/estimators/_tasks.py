@@ -193,7 +193,9 @@ class Classification(ClassifierMixin, ConvexModel):
         check_is_fitted(self)
         y, sample_weight = check_scored(y, sample_weight)
         check_label_size(np.asarray(y))
-        return float(super().score(X, y, sample_weight))
+        # scikit-learn asks whether labels are integers by conversion
+        with np.errstate(invalid="ignore"):
+            return float(super().score(X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -151,7 +151,7 @@ class Blended(Algorithm):
     def needs_oracle(self, inner: Tensor, active: ActiveSet) -> Tensor:
         *_, gap = self._local(inner, active)
         total = gap.sum(1)
-        return (total < self.laziness * active.last_gap) | (total <= 0)
+        return (total < float(self.laziness) * active.last_gap) | (total <= 0)
 
     def direction(self, inner: Tensor, level: Tensor, active: ActiveSet, new: Tensor) -> Direction:
         near, away, local_gap = self._local(inner, active)

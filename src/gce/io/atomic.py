@@ -50,7 +50,7 @@ def atomic_replace(path: Path) -> Iterator[Path]:
     Path
         The temporary file.
     """
-    path = Path(os.path.realpath(path))
+    path = _without_links(path)
     if path.exists() and not path.is_file():
         # renaming would replace a device by a file
         raise ValueError(f"{str(path)!r} exists and is not a file: pass the path of a file")
@@ -107,7 +107,7 @@ def remove_abandoned_files(path: Path) -> None:
     """
     if fcntl is None:
         return
-    path = Path(os.path.realpath(path))
+    path = _without_links(path)
     for part in path.parent.glob(f".{escape(path.name)}.*{TEMPORARY}"):
         # gone meanwhile, in use, or somebody else's
         with suppress(OSError):
@@ -117,6 +117,13 @@ def remove_abandoned_files(path: Path) -> None:
                 part.unlink(missing_ok=True)
             finally:
                 os.close(lock)
+
+
+def _without_links(path: Path) -> Path:
+    try:
+        return Path(os.path.realpath(path))
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the path {str(path)!r} has characters that no file's name can have") from error
 
 
 def _new_file(path: Path) -> tuple[Path, int | None]:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from gce._utils.optional import import_optional
+from gce._utils.params import short_repr
 from gce._utils.warn import warn_user
 from gce.preprocessing.shard_files import Piece
 from gce.preprocessing.shard_types import common_type, kind_of
@@ -111,7 +112,7 @@ def check_roles(roles: Mapping[str, Sequence[str]], piece: Piece) -> None:
             if name not in names:
                 near = get_close_matches(str(name), names, n=3)
                 guess = f"similar names are {listed(near)}" if near else f"it has {listed(names)}"
-                raise ValueError(f"{role}={name!r} is not a column of {piece.name}: {guess}")
+                raise ValueError(f"{role}={short_repr(name)} is not a column of {piece.name}: {guess}")
             if name in owner:
                 raise ValueError(f"column {name!r} is both {owner[name]} and {role}: name it once")
             owner[name] = role

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,20 @@ def class_codes(pred: Tensor) -> NDArray[np.intp]:
     return (raw[:, 0] > 0).astype(np.intp) if raw.shape[1] == 1 else raw.argmax(1)
 
 
+def _check_arguments(scorer: Scorer) -> None:
+    """Raise a ValueError for a callable that does not take a model, rows and targets."""
+    try:
+        taken = inspect.signature(scorer)
+    except (TypeError, ValueError):  # a compiled one may not say
+        return
+    try:
+        taken.bind(None, None, None)
+    except TypeError as error:
+        raise ValueError(
+            f"scoring={short_repr(scorer)} takes {taken}: a scorer takes the arguments (estimator, X, y)"
+        ) from error
+
+
 class ScorerMetric:
     """A scorer as something to make small on each member's held-out rows.
 
@@ -118,6 +133,8 @@ class ScorerMetric:
         self._held_out, self._weighted = held_out, weighted
         if isinstance(scoring, str):
             self._try(scoring)
+        else:
+            _check_arguments(scoring)
 
     def _try(self, scoring: str) -> None:
         """Judge the offset, so that a scorer of another task is refused before anything is learned."""

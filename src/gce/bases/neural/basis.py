@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gce._utils.params import FLAG, NONE, POSITIVE, Rules, among, check_parameters, count, within
+from gce._utils.params import FLAG, MOST, NONE, POSITIVE, Rules, among, check_parameters, count, within
 from gce._utils.random import RoundStreams
 from gce.bases.base import Atoms, Basis
 from gce.bases.by_member import MemberInputs, member_inputs
@@ -203,7 +203,7 @@ class TrainedBasis(Basis):
         return compiled.descend if served else descend
 
     def _schedule(self, rows: int, context: FitContext) -> Schedule:
-        rates = self.learning_rate, self.min_learning_rate
+        rates = float(self.learning_rate), float(self.min_learning_rate)
         rules = self.patience, self.last_epochs, int(self.epochs(rows))  # numpy's small integers overflow
         return Schedule(*rates, *rules, end=context.deadline, cut_short=context.note_cut_short)
 
@@ -313,7 +313,7 @@ class Neural(TrainedBasis):
 
     inherits = True
     parameter_rules: ClassVar[Rules] = {
-        "hidden": count(1) | NONE,
+        "hidden": count(1, MOST) | NONE,
         "activation": among("relu", "tanh"),
         "output": among("hardtanh", "tanh"),
         "shared": FLAG,

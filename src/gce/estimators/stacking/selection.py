@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from gce._utils.params import Rules, count, within
+from gce._utils.params import MOST, Rules, count, within
 from gce.estimators.stacking.classification import ClassificationStack
 from gce.estimators.stacking.regression import RegressionStack
 from gce.estimators.stacking.solvers import GreedySelectionSolver, WeightSolver
@@ -90,8 +90,8 @@ class GreedySelectionRegressor(RegressionStack):
     """
 
     parameter_rules: ClassVar[Rules] = {
-        "max_iter": count(1),
-        "n_bags": count(1),
+        "max_iter": count(1, MOST),
+        "n_bags": count(1, MOST),
         "bag_fraction": within(0, 1, "(]"),
     }
 
@@ -218,8 +218,8 @@ class GreedySelectionClassifier(ClassificationStack):
     """
 
     parameter_rules: ClassVar[Rules] = {
-        "max_iter": count(1),
-        "n_bags": count(1),
+        "max_iter": count(1, MOST),
+        "n_bags": count(1, MOST),
         "bag_fraction": within(0, 1, "(]"),
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gce._utils.params import check_count, check_number
+from gce._utils.params import check_count, check_number, short_repr
 from gce.frank_wolfe.simplex import Solution, backward_elimination
 from gce.inspection.editing.simplex_problem import SimplexProblem
 from gce.inspection.explanation import PathStep
@@ -17,7 +17,8 @@ PathPoint = tuple[Solution, ...]
 def check_goal(k: int | None, tol: float | None) -> None:
     """Exactly one of a size and a loss says where to stop."""
     if (k is None) == (tol is None):
-        raise ValueError(f"give either k, a size, or tol, a relative rise of the loss, got k={k!r} and tol={tol!r}")
+        given = f"k={short_repr(k)} and tol={short_repr(tol)}"
+        raise ValueError(f"give either k, a size, or tol, a relative rise of the loss, got {given}")
     if k is not None:
         check_count("k", k, 1)
     else:
