@@ -186,6 +186,7 @@ def odd_parameters(rng: Random, kind: type, count: int) -> dict[str, Any]:
 def mentioned(values: dict[str, Any]) -> tuple[str, ...]:
     """What an error about odd values may mention: their names, or the values themselves."""
     shown = [shortened(repr(value), 20).removesuffix("...") for value in values.values()]
+    shown += [shortened(value, 20).removesuffix("...") for value in values.values() if isinstance(value, str)]
     kinds = [type(value).__name__ for value in values.values()]
     # members of a stack are named themselves
     return (*values, *filter(None, shown), *kinds, *["member"] * ("estimators" in values))

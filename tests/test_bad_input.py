@@ -109,7 +109,7 @@ def test_refused(model, data, extra, words):
 @pytest.mark.parametrize(
     ("basis", "words"),
     [
-        (Neural(hidden=0), "hidden must be an integer of at least 1"),
+        (Neural(hidden=0), "hidden must be an integer from 1 to 2147483647"),
         (Neural(activation="sin"), "'relu' or 'tanh'"),
         (Neural(output="cut"), "'hardtanh' or 'tanh'"),
         (Neural(inherit=2.0), r"inherit must be in \[0, 1\]"),

@@ -267,7 +267,7 @@ def test_long_values_are_shortened_in_errors():
 
 def test_classes_of_two_dimensions_are_not_those_of_a_fit_of_one():
     model = GCEClassifier(**TREE).fit(X, labels)
-    with pytest.raises(ValueError, match=r"one class per row, but y now has the shape \(24, 2\)"):
+    with pytest.raises(ValueError, match=r"y must have one class per row, in the shape \(n,\), got \(24, 2\)"):
         model.prune(X=X, y=np.column_stack([labels, 1 - labels]), k=1)
 
 
@@ -313,3 +313,40 @@ def test_missing_labels_and_infinite_targets_are_refused_without_a_warning():
         model.score(X, np.where(np.arange(24) == 3, np.nan, labels))
     with pytest.raises(ValueError, match="infinity"):
         regressor().fit(X, y).pruning_path(X=X, y=np.where(np.arange(24) < 2, [np.inf, -np.inf] * 12, y))
+
+
+@pytest.mark.parametrize("value", [1e101, -1e308])
+def test_an_offset_whose_square_overflows_is_refused(value):
+    with pytest.raises(ValueError, match=r"offset must be 'auto' or in \[-1e\+100, 1e\+100\]"):
+        regressor(offset=value).fit(X, y)
+
+
+def test_integers_beyond_float64_are_refused_in_weights_and_pools():
+    with pytest.raises(ValueError, match="sample_weight must be numbers"):
+        regressor().fit(X, y, sample_weight=10**400)
+    with pytest.raises(ValueError, match="Pool: outputs must be an array of numbers"):
+        regressor(basis=bases.Pool(outputs=10**400)).fit(X, y)
+
+
+def test_long_text_among_dates_is_shortened():
+    column = np.array(["x" * 10_000, datetime.date(2020, 1, 1)] * 12, dtype=object)
+    with pytest.raises(TypeError, match=r"mixes text \('x+\.\.\.\) and dates") as error:
+        regressor().fit(pd.DataFrame({"a": column, "b": X[:, 0]}), y)
+    assert len(str(error.value)) < 500
+
+
+def test_large_targets_of_other_rows_are_refused_by_stacks():
+    for call in (stack().fit, stack().fit(X, y).reweight):
+        with pytest.raises(ValueError, match=r"y holds 1e\+200"):
+            call(X, np.where(np.arange(24) == 3, 1e200, y))
+
+
+def test_labels_of_half_precision_are_scored():
+    several = np.column_stack([labels, 1 - labels])
+    model = GCEClassifier(**TREE).fit(X, several)
+    assert model.score(X, several.astype(np.float16)) == model.score(X, several)
+
+
+def test_a_neuron_of_no_column_is_fitted():
+    model = GCERegressor(basis=bases.Neuron(max_epochs=2), max_iter=2, random_state=0)
+    assert np.isfinite(model.fit(np.full((24, 2), np.nan), y).predict(X[:, :2])).all()

@@ -85,7 +85,7 @@ class Pool(Basis):
 def _matrices(outputs: Any) -> NDArray[np.float64]:
     try:
         return np.asarray(outputs, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"Pool: outputs must be an array of numbers, got {short_repr(outputs)}") from error
 
 

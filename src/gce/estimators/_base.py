@@ -18,7 +18,6 @@ from gce._utils.devices import as_numpy
 from gce._utils.parallel import limited
 from gce._utils.params import (
     AUTO,
-    FINITE,
     FLAG,
     JOBS,
     NONE,
@@ -54,7 +53,8 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
     #: Rules of parameters that all models have; columns and splits are checked where the rows are known.
     parameter_rules: ClassVar[Rules] = {
         "loss": instance("a name or a Loss object", str, Loss),
-        "offset": AUTO | FINITE,
+        # whose square, and that of residuals, is finite
+        "offset": AUTO | within(-1e100, 1e100),
         "scale": among("auto", "each", "common", "robust"),
         "clip": Rule(within(0, np.inf, "(]").accepts, "positive") | NONE,
         "validation_fraction": within(0, 1, "()") | NONE,

@@ -193,6 +193,9 @@ class Classification(ClassifierMixin, ConvexModel):
         check_is_fitted(self)
         y, sample_weight = check_scored(y, sample_weight)
         check_label_size(np.asarray(y))
+        if getattr(y, "dtype", None) == np.float16:
+            # scipy's sparse matrices, which scikit-learn keeps several labels in, have no such type
+            y = y.astype(np.float32)
         # scikit-learn asks whether labels are integers by conversion
         with np.errstate(invalid="ignore"):
             return float(super().score(X, y, sample_weight))

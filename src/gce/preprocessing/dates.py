@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from gce._utils.params import short_repr
 from gce.preprocessing.values import is_missing
 
 Array = NDArray[np.float64]
@@ -204,7 +205,7 @@ def _group(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    return str(value) if isinstance(value, DATES) else repr(value)
+    return str(value) if isinstance(value, DATES) else short_repr(value)
 
 
 def _without_zone(name: str, value: Any) -> Any:

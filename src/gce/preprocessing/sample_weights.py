@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from gce._utils.devices import as_numpy
+from gce._utils.params import is_number
 from gce.preprocessing.targets import as_floats, targets_as_array
 
 Array = NDArray[np.float64]
@@ -23,7 +23,7 @@ _MAX_WEIGHT = 1e100
 def check_sample_weight(given: Any, like: Any) -> Array:
     """Sample weights of a user, one per row of ``like``; all 1 where none are given."""
     given = targets_as_array(as_numpy(given), "sample_weight")
-    if given is not None and not isinstance(given, Number):
+    if given is not None and not is_number(given):
         given = as_floats(given, "sample_weight")
     return rescale_weights(_check_sample_weight(given, like, dtype=np.float64, ensure_non_negative=True))
 

@@ -207,6 +207,8 @@ def warn_of_order(y: Any, classes: NDArray[Any]) -> None:
 
 def check_labels(y: NDArray[Any]) -> None:
     """Raise a ValueError for class labels ``(n,)`` that have missing values, or that cannot be sorted."""
+    if np.ndim(y) != 1:
+        raise ValueError(f"y must have one class per row, in the shape (n,), got {np.shape(y)}")
     check_label_size(y)
     if y.dtype != object:
         return

@@ -211,8 +211,7 @@ def _pick_loss(given: str | Loss) -> Loss:
 
 def _numbers(y: Any) -> Array:
     check_regression_targets(y)
-    # where a sum overflows, scikit-learn looks at each number
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # then scikit-learn looks at each number
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     if y.ndim > 2:
         raise ValueError(f"y must be of shape (n,) or (n, k), got {y.shape}")
@@ -270,8 +269,6 @@ class ClassTarget:
         return one_hot(np.searchsorted(self.classes, y), len(self.classes))
 
     def encode_more(self, y: Any) -> tuple[ClassTarget, Array, NDArray[np.intp]]:
-        if np.ndim(y) != 1:
-            raise ValueError(f"the model was fitted to one class per row, but y now has the shape {np.shape(y)}")
         check_labels(y)
         found = sorted_labels(y)
         if not np.array_equal(found, self.classes):

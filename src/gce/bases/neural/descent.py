@@ -170,7 +170,7 @@ class Descent:
             torch.zeros_like(self._flat) for _ in range(5)
         )
         # in pieces, because a GPU gives each piece a processor of its own
-        self._piece = _PIECE if X.device.type == "cuda" else len(self._flat)
+        self._piece = _PIECE if X.device.type == "cuda" else max(len(self._flat), 1)
         self._steps = torch.zeros(math.ceil(len(self._flat) / self._piece), dtype=torch.float32, device=X.device)
         # gradients are divided by a batch's share of all rows
         sizes = {rows.stop - rows.start for rows in self._batches}
@@ -279,6 +279,8 @@ class Descent:
             own = self._flat.numel() - self._sizes[-1]  # an objective's own numbers are not networks' parameters
             self._gradient[:own].add_(self._flat[:own] * shrink, alpha=decay)
         self._move.zero_()
+        if len(self._move) == 0:  # a neuron of no column
+            return
         move, gradient, mean, square = (
             list(vector.split(self._piece)) for vector in (self._move, self._gradient, self._mean, self._square)
         )

@@ -213,7 +213,7 @@ class SingleNeuron(Shaped):
 
     def backward(self, joined: Parameters, kept: list[Tensor], gradient: Tensor, X: Inputs, into: Parameters) -> None:
         (unit,), (gu,) = kept, into
-        matmul_into((gradient * (1 - unit.square())).flatten(0, 1), X, gu.view(-1, X.shape[1]))
+        matmul_into((gradient * (1 - unit.square())).flatten(0, 1), X, gu.flatten(0, 1))
 
 
 Architecture = TwoLayer | SingleNeuron

@@ -82,6 +82,7 @@ def _check_numbers(y: Any, multi_output: bool, estimator: str) -> tuple[Array, t
     """Targets, a single column as ``(n,)``, and the shape of the target of one row."""
     check_regression_targets(y)
     y = _check_y(as_floats(y, "y"), multi_output=True, y_numeric=True, estimator=estimator)
+    check_magnitude(y)
     if y.ndim > 2:
         raise ValueError(f"y must be of shape (n,) or (n, k), got {y.shape}")
     if y.ndim == 2 and y.shape[1] == 1:
