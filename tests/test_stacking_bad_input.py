@@ -148,8 +148,8 @@ def test_a_log_loss_of_something_else(loss, mix, several, own):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"max_iter": 0}, "max_iter must be an integer of at least 1"),
-        ({"n_bags": 0}, "n_bags must be an integer of at least 1"),
+        ({"max_iter": 0}, "max_iter must be an integer from 1 to 2147483647"),
+        ({"n_bags": 0}, "n_bags must be an integer from 1 to 2147483647"),
         ({"bag_fraction": 0}, r"bag_fraction must be in \(0, 1\], got 0"),
         ({"bag_fraction": 1.5}, r"bag_fraction must be in \(0, 1\], got 1.5"),
     ],
