@@ -1,6 +1,7 @@
 """Values of the wrong type end in an error that names them, wherever they are given."""
 
 import datetime
+import decimal
 import fractions
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from gce import (
     GCERegressor,
     GCESurvival,
     GreedySelectionRegressor,
+    NGCERegressor,
     NNRegressor,
     Shards,
     bases,
@@ -350,3 +352,33 @@ def test_labels_of_half_precision_are_scored():
 def test_a_neuron_of_no_column_is_fitted():
     model = GCERegressor(basis=bases.Neuron(max_epochs=2), max_iter=2, random_state=0)
     assert np.isfinite(model.fit(np.full((24, 2), np.nan), y).predict(X[:, :2])).all()
+
+
+@pytest.mark.parametrize("parameter", ["patience", "last_epochs"])
+def test_epochs_beyond_32_bits_are_refused(parameter):
+    for model in (regressor(basis=bases.Neural(**{parameter: 2**31})), NGCERegressor(**{parameter: 2**31})):
+        with pytest.raises(ValueError, match=rf"{parameter} must be an integer from \d to 2147483647"):
+            model.fit(X, y)
+
+
+def test_trees_of_a_forest_beyond_32_bits_are_refused():
+    with pytest.raises(ValueError, match="n_estimators must be an integer from 1 to 2147483647"):
+        regressor(basis=bases.Forest(n_estimators=2**31)).fit(X, y)
+
+
+def test_numbers_of_atoms_of_eight_bits_are_those_of_any_integer():
+    small = {"hidden": 2, "max_epochs": 3, "random_state": 0}
+    models = [NGCERegressor(n_atoms=kind(130), **small).fit(X, y) for kind in (np.uint8, int)]
+    assert np.array_equal(models[0].predict(X), models[1].predict(X))
+
+
+@pytest.mark.parametrize("value", [[np.inf, -np.inf], [1e308, 1e308]])
+def test_targets_whose_sum_is_not_finite_are_refused_without_a_warning_for_frames_too(value):
+    with pytest.raises(ValueError, match=r"infinity|y holds 1e\+308"):
+        regressor().fit(pd.DataFrame(X), np.where(np.arange(24) < 2, value * 12, y))
+
+
+def test_decimals_that_are_no_numbers_are_refused_by_bounds():
+    model = GCEClassifier(**TREE).fit(X, labels)
+    with pytest.raises(ValueError, match="labels that cannot be sorted"):
+        model.bound_report(X, np.array([decimal.Decimal("NaN"), decimal.Decimal(1)] * 12, dtype=object))

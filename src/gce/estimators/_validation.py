@@ -367,7 +367,8 @@ def _read_both(model: Any, X: Any, y: Any, reset: bool) -> tuple[Frame, NDArray[
     X = select_columns(check_sparse(fill_masked(X)), None if reset else getattr(model, "feature_names_in_", None))
     if is_tabular(X):
         validate_data(model, X, y, skip_check_array=True, reset=reset)
-        frame, y = read_frame(X), _check_y(y, estimator=model, **about_y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            frame, y = read_frame(X), _check_y(y, estimator=model, **about_y)
         check_consistent_length(frame.columns[0], y)
         return frame, y
     X, y = _check_numbers(model, X, y=y, reset=reset, **about_y)

@@ -192,7 +192,7 @@ class NGCERegressor(Regression, EditableEnsemble):
                 self,
                 data,
                 architecture=atom_architecture(self.basis, self.hidden, self.activation, self.output),
-                atoms=self.n_atoms,
+                atoms=int(self.n_atoms),
                 coefficients=COEFFICIENTS[self.coefficients],
                 deadline=deadline,
             )
@@ -383,7 +383,7 @@ class NGCEClassifier(Classification, EditableEnsemble):
                 self,
                 data,
                 architecture=atom_architecture(self.basis, self.hidden, self.activation, self.output),
-                atoms=self.n_atoms,
+                atoms=int(self.n_atoms),
                 coefficients=COEFFICIENTS[self.coefficients],
                 deadline=deadline,
             )

@@ -230,7 +230,7 @@ def sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
     """The different labels of ``(n,)``, sorted; a ValueError where they cannot be."""
     try:
         return np.unique(y)
-    except TypeError as error:
+    except (TypeError, ArithmeticError) as error:  # a decimal that is no number
         raise ValueError(
             f"y holds labels that cannot be sorted, as in {short_repr(y[:5].tolist())}: give numbers or text"
         ) from error

@@ -69,8 +69,8 @@ class TrainedBasis(Basis):
     parameter_rules: ClassVar[Rules] = {
         "learning_rate": POSITIVE,
         "min_learning_rate": POSITIVE,
-        "patience": count(0),
-        "last_epochs": count(0, 2**31 - 1),
+        "patience": count(0, MOST),
+        "last_epochs": count(0, MOST),
         "max_epochs": count(1),
         "batch_size": count(1) | NONE,
         "restarts": count(1),

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gce._utils.clock import StepTimer
 from gce._utils.codecs import Parts
-from gce._utils.params import NONE, Rules, check_parameters, count
+from gce._utils.params import MOST, NONE, Rules, check_parameters, count
 from gce._utils.params import within as between
 from gce._utils.random import RoundStreams
 from gce.bases.by_member import minimize_by_member
@@ -80,7 +80,7 @@ class Forest(ConstrainedBasis):
 
     looks_by_member = True
 
-    parameter_rules: ClassVar[Rules] = {"n_estimators": count(1), "max_features": between(0, 1, "(]") | NONE}
+    parameter_rules: ClassVar[Rules] = {"n_estimators": count(1, MOST), "max_features": between(0, 1, "(]") | NONE}
 
     def __init__(
         self,
