@@ -17,7 +17,7 @@ import gce
 from gce.bases import Neural, Neuron, Pool
 from gce.preprocessing.row_hashes import hash_row_set
 from gce.preprocessing.scaling import Standardizer
-from gce.preprocessing.sparse import SparseRows, append_ones, matmul_into, matmul_transposed, stack_rows
+from gce.preprocessing.sparse import SparseRows, append_ones, matmul_into, matmul_transposed, stack_rows, to_device
 from helpers import random_sparse
 
 NET = {"hidden": 4, "max_epochs": 30}
@@ -198,6 +198,11 @@ def test_a_given_matrix_is_left_as_it_is():
 # What is refused.
 
 
+def test_sparse_rows_stay_on_the_cpu():
+    with pytest.raises(ValueError, match="sparse rows need device='cpu', got device='meta'"):
+        to_device(SparseRows.from_matrix(table(3)[0]), torch.device("meta"))
+
+
 def test_what_sparse_rows_cannot_do_is_refused():
     X, y = table(30)
     bad = X.copy()
@@ -208,8 +213,6 @@ def test_what_sparse_rows_cannot_do_is_refused():
         gce.GCERegressor(categorical_features=[0]).fit(X, y)
     with pytest.raises(ValueError, match="functions of a Pool take dense rows"):
         gce.GCERegressor(basis=Pool([np.sin])).fit(X, y)
-    with pytest.raises(ValueError, match="sparse rows need device='cpu', got device='meta'"):
-        gce.GCERegressor(device="meta").fit(X, y)
     model = clone(MODELS["neural"]).fit(X, y)
     with pytest.raises(ValueError, match="bound report needs dense rows"):
         model.bound_report(X, y)

@@ -385,10 +385,8 @@ def _check_numbers(model: Any, X: Any, **given: Any) -> Any:
 
 def _as_frame(X: Any, names: Any) -> Frame:
     if issparse(X) and np.isnan(X.data).any():
-        raise ValueError(
-            "X is sparse and contains NaN, which sparse rows cannot have: give X.toarray(), where NaN means "
-            "missing, or numbers in place of NaN"
-        )
+        words = "give X.toarray(), where NaN means missing, or numbers in place of NaN"
+        raise ValueError(f"X is sparse and contains NaN, which sparse rows cannot have: {words}")
     return Frame.from_matrix(SparseRows.from_matrix(X) if issparse(X) else X, names)
 
 
