@@ -1,3 +1,4 @@
+import os
 import sys
 from pathlib import Path
 
@@ -6,6 +7,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from browser import CHROMIUM, Browser
+
+#: Tests of tools that use the limits, locks and terminals of POSIX; the tests of the package itself run everywhere.
+collect_ignore = (
+    [] if os.name == "posix" else ["benchmarks", "campaign", "paper", "test_release.py", "test_terminal.py"]
+)
 
 
 @pytest.fixture(autouse=True)
