@@ -107,12 +107,14 @@ def smoke(session: nox.Session) -> None:
 
 def floors() -> list[str]:
     """The oldest versions that pyproject.toml allows, of what the package needs and of what its tests use."""
-    return [
+    pins = (
         f"{need.name}=={bound.version}"
         for need in requirements("dev")
         for bound in need.specifier
         if bound.operator == ">="
-    ]
+    )
+    # extras name the package itself, and with it what it needs
+    return list(dict.fromkeys(pins))
 
 
 def requirements(extra: str) -> Iterator[Requirement]:

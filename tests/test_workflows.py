@@ -40,6 +40,7 @@ def test_the_floors_are_those_of_the_project():
     assert "torch==2.7" in pins
     assert any(pin.startswith("polars==") for pin in pins)
     assert all(pin.count("==") == 1 for pin in pins)
+    assert len({pin.split("==")[0] for pin in pins}) == len(pins)
 
 
 @pytest.mark.parametrize(("target", "commands"), [("lint", noxfile.LINT), ("types", noxfile.TYPES)])
