@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import re
 import sys
 import traceback
@@ -14,6 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+import gce
+
+#: Where the package is; a checkout may have its name too.
+OWN = f"{Path(gce.__file__).parent}{os.sep}"
 #: Exceptions that scikit-learn's users expect of validation; files that are missing or unwritable are OSErrors.
 CUSTOMARY = (ValueError, TypeError, NotFittedError)
 #: Those that are about the machine: lawful where a path or an optional package is in the words.
@@ -114,7 +119,7 @@ def unlawful(error: Exception, mentions: tuple[str, ...]) -> str:
         return f"names no path, package or size: {shown}"
     # frames of compiled code have no file
     last = next(frame for frame in traceback.extract_tb(error.__traceback__)[::-1] if frame.filename[0] != "<")
-    ours = f"{Path('/gce')}/" in last.filename
+    ours = last.filename.startswith(OWN)
     if len(words.split()) < 3 or (ours and len(words) > MOST_LETTERS) or not printable(words):
         return f"not a sentence of at most {MOST_LETTERS} letters: {shown}"
     if not ours and not any(part in last.filename for part in FOREIGN) and not isinstance(error, OSError):
@@ -141,7 +146,7 @@ def printable(words: str) -> bool:
 def place(error: BaseException) -> str:
     """The innermost lines of an exception in gce and in all."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "/gce/" in frame.filename][-1:]
+    own = [frame for frame in frames if frame.filename.startswith(OWN)][-1:]
     both = own if own == frames[-1:] else [*own, frames[-1]]
     return ", ".join("/".join((*Path(f.filename).parts[-2:-1], f"{Path(f.filename).name}:{f.lineno}")) for f in both)
 
@@ -183,7 +188,7 @@ def check_probabilities(what: str, values: Any, rows: int | None, one_class: boo
 def said_of(error: BaseException) -> str:
     """An exception that no call expected, in words: of the fuzzer itself, or a hang."""
     if isinstance(error, Hang):
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "/gce/" in f.filename]
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(OWN)]
         where = f", at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
         return f"no end in the time allowed{where}"
     if isinstance(error, FaultError):

@@ -62,6 +62,12 @@ def test_an_exception_of_a_library_below_is_noticed():
         watched("fit", raised(OSError("it did not work out")))
 
 
+def test_a_folder_with_the_name_of_the_package_is_not_the_package():
+    code = compile("raise ValueError('three words suffice')", "/home/gce/gce/tests/own.py", "exec")
+    with pytest.raises(FaultError, match="raised outside of validation"):
+        watched("fit", lambda: exec(code))
+
+
 def test_an_error_must_name_the_value_or_the_parameter():
     with pytest.raises(Refused, match="max_iter must be an integer of at least 1, got 0"):
         watched("fit", lambda: GCERegressor(max_iter=0).fit([[0.0], [1.0]], [0.0, 1.0]), ("max_iter", "0"))
