@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import sys
+import sysconfig
 from copy import copy
 from pathlib import Path
 
@@ -30,6 +31,10 @@ LEVELS = {
 MSVC = ["/std:c++17", "/O2", "/fp:precise"]
 MSVC_LEVELS = {"baseline": [], "avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
 
+#: Python without a GIL has no stable interface before 3.15: there a wheel is for one version of Python.
+STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
+INTERFACE = [("Py_LIMITED_API", "0x030B0000")] if STABLE else []
+
 
 class SeparateObjects(build_ext):
     """Each extension has object files of its own: the same sources are compiled by other flags, at once by ``-j``."""
@@ -51,10 +56,10 @@ def extensions() -> list[Extension]:
             SOURCES,
             depends=HEADERS,
             include_dirs=[SHARED],
-            define_macros=[("GCE_MODULE", f"PyInit__native_{level}"), ("Py_LIMITED_API", "0x030B0000")],
+            define_macros=[("GCE_MODULE", f"PyInit__native_{level}"), *INTERFACE],
             extra_compile_args=[*common, *flags],
             extra_link_args=["-s", "-pthread"] if sys.platform == "linux" else [],
-            py_limited_api=True,
+            py_limited_api=STABLE,
         )
         for level, flags in levels.items()
     ]
@@ -63,5 +68,5 @@ def extensions() -> list[Extension]:
 setup(
     ext_modules=extensions(),
     cmdclass={"build_ext": SeparateObjects},
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE else {},
 )
