@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -108,6 +109,20 @@ def test_the_sdist_has_all_that_is_tracked_and_nothing_that_is_made(manifest):
     outside = {name for name in tracked() if not name.startswith(("src/", ".ci/"))}
     assert outside - manifest == BY_ITSELF
     assert not [name for name in manifest if name.endswith(MADE)]
+
+
+@pytest.mark.parametrize("without_gil", [False, True])
+def test_one_wheel_is_for_all_versions_where_python_has_a_stable_interface(without_gil, monkeypatch):
+    # after setuptools, whose own distutils it is
+    from distutils.core import run_setup
+
+    monkeypatch.setitem(sysconfig.get_config_vars(), "Py_GIL_DISABLED", int(without_gil))
+    monkeypatch.chdir(ROOT)
+    project = run_setup("setup.py", stop_after="init")
+    for extension in project.ext_modules:
+        assert extension.py_limited_api != without_gil
+        assert ("Py_LIMITED_API" in dict(extension.define_macros)) != without_gil
+    assert ("py_limited_api" in project.get_option_dict("bdist_wheel")) != without_gil
 
 
 def test_all_files_of_the_package_are_in_the_wheel():
