@@ -1,6 +1,6 @@
-"""A process of a fit of shards: what the tests of several processes start.
+"""A process of fits of shards: what the tests of several processes start.
 
-    python tests/sharded.py SETTINGS.json
+    python tests/sharded.py SETTINGS.json ...
 
 Rank and size come from the environment, as ``torchrun`` sets them.
 """
@@ -8,6 +8,7 @@ Rank and size come from the environment, as ``torchrun`` sets them.
 import json
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -17,20 +18,25 @@ from gce.distributed import process_group
 from gce.estimators import _shard_choice
 
 
-def main(path):
-    settings = json.loads(Path(path).read_text())
+def main(*paths):
+    fits = [json.loads(Path(path).read_text()) for path in paths]
+    with process_group(timeout=fits[0].get("timeout", 60)) as world:
+        for settings in fits:
+            fit(settings, world.rank)
+
+
+def fit(settings, rank):
     # so that small tables have rows that are neither sampled nor held out
-    _shard_choice.MOST_ROWS = _shard_choice.FEWEST_ROWS = settings.get("most_rows", _shard_choice.MOST_ROWS)
+    most_rows = settings.get("most_rows", _shard_choice.MOST_ROWS)
+    shards = gce.Shards(settings["files"], target="y", **settings.get("shards", {}))
     kind = gce.GCEClassifier if settings["classes"] else gce.GCERegressor
-    with process_group(timeout=settings.get("timeout", 60)) as world:
-        shards = gce.Shards(settings["files"], target="y", **settings.get("shards", {}))
-        own = settings.get("only", {}).get(str(world.rank), {})
-        model = kind(**{"random_state": 0, "n_jobs": 1, **settings["parameters"], **own})
+    own = settings.get("only", {}).get(str(rank), {})
+    model = kind(**{"random_state": 0, "n_jobs": 1, **settings["parameters"], **own})
+    with patch.multiple(_shard_choice, MOST_ROWS=most_rows, FEWEST_ROWS=most_rows):
         model.fit(shards, checkpoint=settings.get("checkpoint"))
-        model.save(Path(settings["out"]) / f"model-{world.rank}.safetensors", resumable=True)
-    rows = pd.read_parquet(settings["rows"])
-    np.save(Path(settings["out"]) / f"scores-{world.rank}.npy", model.raw_predict(rows).numpy())
+    model.save(Path(settings["out"]) / f"model-{rank}.safetensors", resumable=True)
+    np.save(Path(settings["out"]) / f"scores-{rank}.npy", model.raw_predict(pd.read_parquet(settings["rows"])).numpy())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -18,7 +18,6 @@ from gce.preprocessing import Schema, read_frame
 from gce.preprocessing.target_statistics import positions
 from gce.preprocessing.target_summaries import INNER_FOLDS, LevelSums, cells_of
 from gce.training.targets import class_codes
-from test_sharded_fits import FEW, ended, start, written
 
 SAMPLE = 300
 TREE = {"basis": "tree", "max_iter": 3, "n_iter_no_change": None, "random_state": 0}
@@ -324,29 +323,6 @@ def test_a_frequent_category_that_is_not_in_the_sample_has_a_bin(monkeypatch):
     new = pd.DataFrame({"x": np.linspace(-1, 1, 20)})
     assert model.predict(new.assign(kind="z")).min() > 15
     assert model.predict(new.assign(kind="a")).max() < 10
-
-
-def test_any_number_of_processes_learns_the_same_encoding(tmp_path):
-    """Weights, and groups: inner folds by what rows hold are in the test of all processes' models."""
-    frame, y = people(1500, 400)
-    rng = np.random.default_rng(0)
-    columns = {"w": rng.exponential(size=len(y)), "g": rng.integers(0, 200, len(y))}
-    more = {"sample_weight": "w", "groups": "g"}
-    files = written(tmp_path / "data", frame, y, group=170, **columns)
-    rows = tmp_path / "rows.parquet"
-    frame[:200].to_parquet(rows)
-    found = []
-    for size in (1, 2, 3):
-        out, processes = start(tmp_path, size, f"of-{size}", parameters={**FEW, "basis": "tree"}, files=files,
-                               rows=rows, most_rows=150, shards=more)  # fmt: skip
-        ended(processes)
-        found += [(np.load(out / f"scores-{rank}.npy"), gce.load(out / f"model-{rank}.safetensors").table_)
-                  for rank in range(size)]  # fmt: skip
-    for scores, table in found[1:]:
-        np.testing.assert_array_equal(scores, found[0][0])
-        assert table.columns == found[0][1].columns
-        assert table.statistics.equals(found[0][1].statistics)
-    assert found[0][1].statistics is not None
 
 
 class _OfTheSample:

@@ -19,7 +19,6 @@ import torch
 import gce
 from gce.bases import SymmetricTree, Tree
 from gce.distributed import World
-from gce.estimators import _shard_choice
 from gce.estimators._shard_blocks import ShardReader
 from gce.estimators._shard_choice import choose_rows
 from gce.estimators._shard_data import _words
@@ -87,20 +86,25 @@ def test_a_fit_of_files_is_that_of_the_same_rows_in_memory(tmp_path, rows, class
     assert ours.history_[0]["validation"] == theirs.history_[0]["validation"]
 
 
-def start(tmp_path, size, name, *, classes=False, parameters=None, files, rows, checkpoint=None, **more):
-    """Start the processes of a fit."""
+def described(tmp_path, name, *, classes=False, parameters=None, files, rows, checkpoint=None, **more):
+    """The folder of what comes of a fit, with its settings."""
     out = tmp_path / name
     out.mkdir(exist_ok=True)
     about = {"classes": classes, "parameters": parameters or {}, "files": files, "out": str(out), "rows": str(rows)}
     about |= {"checkpoint": checkpoint, **more}
     (out / "settings.json").write_text(json.dumps(about))
+    return out
+
+
+def start(size, *folders):
+    """Start the processes of fits, one fit after another."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     common = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
-    command = [sys.executable, str(HERE / "sharded.py"), str(out / "settings.json")]
+    command = [sys.executable, str(HERE / "sharded.py"), *(str(out / "settings.json") for out in folders)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return out, [subprocess.Popen(command, env=common | {"RANK": str(rank)}, **pipes) for rank in range(size)]
+    return [subprocess.Popen(command, env=common | {"RANK": str(rank)}, **pipes) for rank in range(size)]
 
 
 def ended(processes):
@@ -108,29 +112,6 @@ def ended(processes):
     said = [process.communicate(timeout=120)[0] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(processes), said
     return said
-
-
-@pytest.mark.parametrize(("classes", "most_rows"), [(False, 1 << 18), (True, 150)], ids=["all", "sampled"])
-def test_any_number_of_processes_gives_the_same_model(tmp_path, monkeypatch, classes, most_rows):
-    """Trees, a forest and networks; categories with statistics, dates and missing values."""
-    frame, y = mixed(900)
-    y = np.where(y > 1, "high", "low") if classes else y
-    files = written(tmp_path / "data", frame, y)
-    rows, new = tmp_path / "rows.parquet", mixed(200, seed=5)[0]
-    new.to_parquet(rows)
-    found = []
-    for size in (1, 2, 3):
-        out, processes = start(tmp_path, size, f"of-{size}", parameters=FEW, files=files, rows=rows, classes=classes,
-                               most_rows=most_rows)  # fmt: skip
-        ended(processes)
-        found += [np.load(out / f"scores-{rank}.npy") for rank in range(size)]
-    for other in found[1:]:
-        np.testing.assert_array_equal(other, found[0])
-    for name in ("MOST_ROWS", "FEWEST_ROWS"):
-        monkeypatch.setattr(_shard_choice, name, most_rows)
-    kind = gce.GCEClassifier if classes else gce.GCERegressor
-    alone = kind(random_state=0, **FEW).fit(gce.Shards(files, target="y"))
-    np.testing.assert_array_equal(alone.raw_predict(new).numpy(), found[0])
 
 
 def test_what_may_differ_among_processes():
@@ -150,9 +131,9 @@ def test_killed_fits_end_in_the_same_model(tmp_path):
     parameters = {"basis": ["tree", "symmetric"], "max_iter": 40, "n_iter_no_change": None}
     known = gce.GCERegressor(random_state=0, **parameters).fit(gce.Shards(files, target="y"))
     checkpoint = tmp_path / "checkpoint"
+    given = {"parameters": parameters, "files": files, "rows": rows, "checkpoint": str(checkpoint)}
     for size, rank, rounds in ((2, 1, 5), (3, 0, 30)):
-        _, processes = start(tmp_path, size, f"killed-{size}", parameters=parameters, files=files, rows=rows,
-                             checkpoint=str(checkpoint))  # fmt: skip
+        processes = start(size, described(tmp_path, f"killed-{size}", **given))
         while len(list(checkpoint.glob("*round-*.safetensors"))) < rounds:
             assert all(process.poll() is None for process in processes), processes[0].communicate()[0]
             time.sleep(0.002)
@@ -161,9 +142,8 @@ def test_killed_fits_end_in_the_same_model(tmp_path):
         others = [process for i, process in enumerate(processes) if i != rank]
         assert all(process.returncode not in (0, -signal.SIGKILL) for process in others), said
         assert all("one of them ended or hangs" in text for i, text in enumerate(said) if i != rank), said
-    out, processes = start(tmp_path, 2, "last", parameters=parameters, files=files, rows=rows,
-                           checkpoint=str(checkpoint))  # fmt: skip
-    ended(processes)
+    out = described(tmp_path, "last", **given)
+    ended(start(2, out))
     expected = known.raw_predict(frame[:100]).numpy()
     for rank in range(2):
         np.testing.assert_array_equal(np.load(out / f"scores-{rank}.npy"), expected)
@@ -173,8 +153,8 @@ def test_processes_that_differ_are_told_apart(tmp_path):
     frame, y = numbers(200)
     files = written(tmp_path / "data", frame, y)
     frame.to_parquet(tmp_path / "rows.parquet")
-    _, processes = start(tmp_path, 2, "differ", parameters={"basis": "tree", "max_iter": 2}, files=files,
-                         rows=tmp_path / "rows.parquet", only={"1": {"max_iter": 3}})  # fmt: skip
+    processes = start(2, described(tmp_path, "differ", parameters={"basis": "tree", "max_iter": 2}, files=files,
+                                   rows=tmp_path / "rows.parquet", only={"1": {"max_iter": 3}}))  # fmt: skip
     said = [process.communicate(timeout=60)[0] for process in processes]
     assert all(process.returncode for process in processes)
     assert all('differ in the parameter max_iter: "2" in process 0, "3" in' in text for text in said), said
@@ -186,9 +166,9 @@ def test_a_process_that_hangs_is_a_time_out(tmp_path):
     files = written(tmp_path / "data", frame, y)
     frame.to_parquet(tmp_path / "rows.parquet")
     checkpoint = tmp_path / "checkpoint"
-    _, (first, second) = start(tmp_path, 2, "hang", parameters={"basis": "tree", "max_iter": 2000, "tol": 0.0,
-                               "n_iter_no_change": None, "max_atoms": 2000}, files=files, timeout=10,
-                               rows=tmp_path / "rows.parquet", checkpoint=str(checkpoint))  # fmt: skip
+    parameters = {"basis": "tree", "max_iter": 2000, "tol": 0.0, "n_iter_no_change": None, "max_atoms": 2000}
+    first, second = start(2, described(tmp_path, "hang", parameters=parameters, files=files, timeout=10,
+                                       rows=tmp_path / "rows.parquet", checkpoint=str(checkpoint)))  # fmt: skip
     try:
         while not list(checkpoint.glob("round-*.safetensors")):
             assert first.poll() is None, first.communicate()[0]
@@ -210,8 +190,8 @@ def test_processes_may_have_different_numbers_of_threads(tmp_path):
     parameters = {"basis": ["tree", "neural"], "max_iter": 2}
     found = []
     for size, only in ((2, {"1": {"n_jobs": 2}}), (1, {"0": {"n_jobs": 2}})):
-        out, processes = start(tmp_path, size, f"of-{size}", parameters=parameters, files=files, rows=rows, only=only)
-        ended(processes)
+        out = described(tmp_path, f"of-{size}", parameters=parameters, files=files, rows=rows, only=only)
+        ended(start(size, out))
         found += [np.load(out / f"scores-{rank}.npy") for rank in range(size)]
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
