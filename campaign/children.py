@@ -5,6 +5,7 @@ The process that forks computes nothing itself: threads of libraries do not surv
 
 from __future__ import annotations
 
+import mmap
 import os
 import resource
 import select
@@ -71,11 +72,13 @@ class Child:
         self._said = folder.parent / f"said-{time.monotonic_ns()}"
         self._end, self._moment = end, moment
         self._group = memory_limits.Group() if end is None and moment is not None else None
+        # shared with the fork, and still there when that is killed
+        self._ticks = memoryview(mmap.mmap(-1, 8)).cast("q")
         self._heard, tell = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._heard)
-            _Inside(work, folder, self._said, tell, self._end, self._moment, self._group).run()
+            _Inside(work, folder, self._said, tell, self._end, self._moment, self._group, self._ticks).run()
         os.close(tell)
 
     def wait(self, limit: float = LIMIT) -> int | str:
@@ -97,6 +100,11 @@ class Child:
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         return self._close(HANGS)
+
+    @property
+    def ticks(self) -> int:
+        """How often its work has called the function that it was given."""
+        return self._ticks[0]
 
     def said(self) -> str:
         """The last line of its standard output and error, where errors end."""
@@ -127,10 +135,11 @@ class _Inside:
         end: End,
         moment: Moment | None,
         group: memory_limits.Group | None,
+        ticks: memoryview[int],
     ) -> None:
         self._work, self._folder, self._said, self._tell = work, str(folder.resolve()), said, tell
         self._end, self._moment, self._group = end, moment, group
-        self._ticks = self._files = 0
+        self._ticks, self._files = ticks, 0
 
     def run(self) -> None:
         """Work, and leave without what other processes would do at their end."""
@@ -144,7 +153,7 @@ class _Inside:
                 self._group.enter()
             if self._moment is not None and self._moment.file:
                 sys.addaudithook(self._on_event)
-            self._tick()
+            self._meet_moment()
             self._work(self._tick)
             status = DONE
         except KeyboardInterrupt:
@@ -161,13 +170,16 @@ class _Inside:
             os._exit(status)
 
     def _tick(self, *_: Any) -> None:
-        if self._moment is not None and not self._moment.file:
-            if self._ticks == self._moment.ticks:
-                if self._end is None:
-                    threading.Thread(target=self._exhaust, daemon=True).start()
-                else:
-                    os.write(self._tell, b".")
-            self._ticks += 1
+        self._ticks[0] += 1
+        self._meet_moment()
+
+    def _meet_moment(self) -> None:
+        if self._moment is None or self._moment.file or self._ticks[0] != self._moment.ticks:
+            return
+        if self._end is None:
+            threading.Thread(target=self._exhaust, daemon=True).start()
+        else:
+            os.write(self._tell, b".")
 
     def _on_event(self, event: str, given: tuple[Any, ...]) -> None:
         if is_file_operation(event, given, self._folder) and self._moment is not None:

@@ -22,6 +22,7 @@ from gce.cli import main
 from gce.distributed import process_group
 from gce.estimators import _shard_choice
 from gce.io.models import digest
+from gce.training.callbacks import CallbackList
 
 #: Rows of the files of a fit of shards, and of its sample, so that some rows are neither sampled nor held out.
 SHARD_ROWS, SAMPLED = 1200, 256
@@ -149,6 +150,18 @@ def _cli(words: Iterable[str], folder: Path, materials: Materials, tick: Tick) -
             raise
 
 
+def _cli_fit(folder: Path, materials: Materials, tick: Tick) -> None:
+    called = CallbackList.__call__
+
+    def ticking(watchers: CallbackList, step: Any) -> bool:
+        tick(step)
+        return called(watchers, step)
+
+    # a command has no parameter for callbacks; the class is that of this process alone
+    CallbackList.__call__ = ticking  # type: ignore[method-assign]
+    _cli(_FIT_WORDS, folder, materials, tick)
+
+
 def _model(folder: Path) -> str:
     """What the predictions of a saved model depend on, and the predictions."""
     model = gce.load(folder / "m.safetensors")
@@ -182,7 +195,7 @@ FILE_JOBS = [
     Job("save", _save, _model, "m.safetensors"),
     Job("report", _report, _page, "page.html"),
     Job("to_onnx", _onnx, partial(_bytes, "m.onnx"), "m.onnx"),
-    Job("gce fit --out", partial(_cli, _FIT_WORDS), _model, "m.safetensors", goes_on=True),
+    Job("gce fit --out", _cli_fit, _model, "m.safetensors", goes_on=True),
     Job(
         "gce predict --out",
         partial(_cli, ("predict", "FROM/new.safetensors", "FROM/rows.csv", "--out", f"AT/{_TABLE}")),

@@ -107,8 +107,16 @@ class Kills:
                 raise BrokenError(f"called again it ended with {status}: {child.said()}")
         return answer.read_text()
 
-    def killed(self, job: Job, folder: Path, end: End, moment: Moment, rank: int) -> int | str:
-        """Kill one process of a job; its exit status. The others must end by themselves."""
+    def killed(self, job: Job, folder: Path, end: End, moment: Moment, rank: int = 0) -> tuple[int | str, int]:
+        """Kill one process of a job, whose others must end by themselves.
+
+        Returns
+        -------
+        status : int or str
+            Its exit status.
+        ticks : int
+            Rounds of the process that keeps them.
+        """
         work = partial(job.work, folder, self.materials)
         children = [
             Child(partial(ranked, work, given), folder, end, moment if i == rank else None)
@@ -122,18 +130,26 @@ class Kills:
         refused = end is None and status == FAILED and any(word in children[rank].said() for word in REFUSED)
         if status not in good and not refused:
             raise BrokenError(f"it ended with {status}: {children[rank].said()}")
-        return status
+        return status, children[0].ticks
 
     def check_standing(self, job: Job, folder: Path, expected: str, end: End) -> None:
         """The file is the old one, the new one, or after Ctrl-C a model of fewer rounds."""
         if job.replaces is None or (folder / job.replaces).read_bytes() == self.materials.old(job.replaces):
             return
+        try:
+            found = self.result(job, folder)
+        except BrokenError as broken:
+            raise BrokenError(f"{job.replaces} is neither the old file nor a new one: {broken}") from broken
+        if found != expected and not (job.goes_on and end is signal.SIGINT):
+            raise BrokenError(f"{job.replaces} is not what an undisturbed call writes")
+
+    def result(self, job: Job, folder: Path) -> str:
+        """What a job left in a folder; an error where that cannot be read."""
         found = folder.parent / "standing"
         child = Child(lambda tick: found.write_text(job.result(folder)), folder)
         if child.wait() != DONE:
-            raise BrokenError(f"{job.replaces} is neither the old file nor a new one: {child.said()}")
-        if found.read_text() != expected and not (job.goes_on and end is signal.SIGINT):
-            raise BrokenError(f"{job.replaces} is not what an undisturbed call writes")
+            raise BrokenError(f"what it left cannot be read: {child.said()}")
+        return found.read_text()
 
     def outcome(self, job: Job, case: int, rng: random.Random) -> Outcome:
         """Kill a job once, and call it again."""
@@ -144,19 +160,29 @@ class Kills:
         kind = f"{self.memory if end is None else end.name}, {job.name}"
         folder = self.fresh(job, f"case-{case}")
         try:
-            status = self.killed(job, folder, end, moment, rank)
+            status, ticks = self.killed(job, folder, end, moment, rank)
             self.check_standing(job, folder, reference.result, end)
-            found = Reference(**json.loads(self.finished(job, folder, processes)))
-            if found.result != reference.result:
-                raise BrokenError("what it left in the end differs from what an undisturbed call leaves")
-            left = leftovers(folder)
-            if left:
-                raise BrokenError(f"it left {left} behind")
+            ended = self.repeated(job, folder, ticks, processes)
         except BrokenError as broken:
             return Outcome(case, kind, f"{moment}: {broken}")
         shutil.rmtree(folder.parent)
-        ended = "done before" if status == DONE else "resumed" if job.goes_on else "old or new file, and done again"
-        return Outcome(case, f"{kind}: {ended}, bit-equal")
+        return Outcome(case, f"{kind}: {'done before' if status == DONE else ended}, bit-equal")
+
+    def repeated(self, job: Job, folder: Path, ticks: int, processes: int = 1) -> str:
+        """Call a job again that was killed after some ticks; what it did, in words."""
+        reference = self.reference(job)
+        again = Reference(**json.loads(self.finished(job, folder, processes)))
+        if again.result != reference.result:
+            raise BrokenError("what it left in the end differs from what an undisturbed call leaves")
+        if left := leftovers(folder):
+            raise BrokenError(f"it left {left} behind")
+        if not job.goes_on:
+            return "old or new file, and done again"
+        # a round is kept before it ticks, so that there may be one more
+        if not 0 < reference.ticks >= ticks + again.ticks:
+            did = f"made {ticks} rounds, and {again.ticks} when it was called again"
+            raise BrokenError(f"it did not resume: it {did}, of {reference.ticks} in all")
+        return "resumed" if again.ticks < reference.ticks else "begun again, since no round was kept"
 
 
 class BrokenError(Exception):

@@ -30,9 +30,36 @@ def result(folder):
 
 kills, job = Kills(Path(sys.argv[1])), Job("careless", work, result, "m.onnx")
 folder = kills.fresh(job, "case")
-assert kills.killed(job, folder, signal.SIGKILL, Moment(file=2), 0) == -9
+assert kills.killed(job, folder, signal.SIGKILL, Moment(file=2)) == (-9, 0)
 try:
     kills.check_standing(job, folder, "half and half", signal.SIGKILL)
+except BrokenError as broken:
+    sys.stdout.write(str(broken))
+"""
+
+#: A job of three rounds that keeps none of them.
+FORGETFUL = """
+import signal, sys
+from pathlib import Path
+from campaign.children import Moment
+from campaign.kill_jobs import Job
+from campaign.kills import BrokenError, Kills
+
+def work(folder, materials, tick):
+    for t in range(3):
+        (folder / f"round-{t}").write_text("kept")
+        tick()
+    (folder / "course").write_text("the same each time")
+
+def result(folder):
+    return (folder / "course").read_text()
+
+kills, job = Kills(Path(sys.argv[1])), Job("forgetful", work, result, goes_on=True)
+folder = kills.fresh(job, "case")
+status, ticks = kills.killed(job, folder, signal.SIGKILL, Moment(file=3))
+assert (status, ticks) == (-9, 2)
+try:
+    kills.repeated(job, folder, ticks)
 except BrokenError as broken:
     sys.stdout.write(str(broken))
 """
@@ -54,3 +81,8 @@ def test_a_few_kills(tmp_path):
 def test_half_a_file_is_noticed(tmp_path):
     done = run("-c", CARELESS, str(tmp_path), capture_output=True, text=True)
     assert done.stdout == "m.onnx is not what an undisturbed call writes"
+
+
+def test_a_fit_that_starts_again_is_noticed(tmp_path):
+    done = run("-c", FORGETFUL, str(tmp_path), capture_output=True, text=True)
+    assert done.stdout.startswith("it did not resume: it made 2 rounds, and 3 when it was called again")
