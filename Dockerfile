@@ -14,7 +14,7 @@ COPY constraints.txt /source/
 RUN /opt/gce/bin/pip install --constraint /source/constraints.txt torch==2.13.0
 COPY . /source
 # an environment without the compiler, the sources and what built them
-RUN /opt/gce/bin/pip install --constraint /source/constraints.txt "/source[cli]"
+RUN /opt/gce/bin/pip install --constraint /source/constraints.txt "/source[cli,onnx,arrow]"
 
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/gce /opt/gce

@@ -178,7 +178,7 @@ def test_the_image_gets_all_sources_of_the_package():
 
 def test_the_readme_installs_the_package_by_its_name():
     page = text("README.md")
-    assert f'pip install "{PROJECT["project"]["name"]}[cli]"' in page
+    assert f'pip install "{PROJECT["project"]["name"]}[cli,onnx]" pandas' in page
     assert "rattler-build build --recipe recipe" in page
     assert "docker build -t gce ." in page
 
