@@ -17,7 +17,7 @@ from sklearn.linear_model import Ridge
 import gce
 from gce.bases import Forest, Neural, SymmetricTree, Tree
 
-ROWS, NEW = 300, 200
+ROWS, NEW = 300, 1000
 FEW: dict[str, Any] = {"max_atoms": 4, "max_iter": 4, "cv": 2, "random_state": 0}
 NET = Neural(hidden=3, max_epochs=3)
 TREE = Tree(max_leaf_nodes=6)

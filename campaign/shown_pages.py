@@ -13,32 +13,45 @@ from tests.browser import CHROMIUM, Browser
 
 #: The width of a phone in pixels.
 PHONE = 390
+#: Elements that load, run or send something: a page has those of any other report and no more.
+ACTIVE = ("base", "embed", "form", "iframe", "link", "meta", "object", "script", "style")
+#: Letters beyond which a page may shorten a name.
+SHORT = 40
 
 
 class Elements(HTMLParser):
-    """Counts the elements of a page by name and attributes."""
+    """Counts the elements of a page by name and attributes, and reads its text."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: Counter[tuple[str, ...]] = Counter()
+        self.text: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found[(tag, *sorted(name for name, _ in attrs))] += 1
 
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
 
-def elements(path: Path) -> Counter[tuple[str, ...]]:
-    """The elements of a page."""
+
+def elements(path: Path) -> Elements:
+    """The elements and the text of a page."""
     parser = Elements()
     parser.feed(path.read_text("utf-8"))
-    return parser.found
+    return parser
 
 
 @cache
-def _plain(folder: Path) -> frozenset[tuple[str, ...]]:
+def _plain(folder: Path) -> Counter[tuple[str, ...]]:
     """The elements of a report with names that mean no harm."""
     from campaign.outputs import Named
 
-    return frozenset(elements(_report(Named("name", folder))))
+    return elements(_report(Named("name", folder))).found
+
+
+def active(found: Counter[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    """How many elements that do something a page has."""
+    return {one: count for one, count in found.items() if one[0] in ACTIVE}
 
 
 def _report(named: Any) -> Path:
@@ -48,10 +61,12 @@ def _report(named: Any) -> Path:
 
 
 def report(named: Any) -> str:
-    """No element or attribute of a page comes from a name."""
+    """No element or attribute of a page comes from a name, and its text has the names."""
     known, path = _plain(named.folder), _report(named)
-    found = elements(path)
-    check(found[("script",)] <= 1, f"{found[('script',)]} scripts")
+    page = elements(path)
+    found = page.found
+    check(active(found) == active(known), f"{active(found)} where another report has {active(known)}")
+    check(not _lost(named, " ".join(page.text)), "a name is not on the page")
     strange = {one for one in found if one not in known and any(name.startswith("on") for name in one[1:])}
     tags = {one[0] for one in found} - {one[0] for one in known}
     check(not strange and not tags, f"elements of a stranger: {strange or tags}")
@@ -59,6 +74,13 @@ def report(named: Any) -> str:
     control = {letter for letter in text if ord(letter) < 160 and not letter.isprintable()} - set("\n\r\t\xa0")
     check(not control, f"the page has {control}")
     return "shown"
+
+
+def _lost(named: Any, text: str) -> bool:
+    """Whether a name that can be shown as it is is not in a text."""
+    words = " ".join(named.word.split())
+    as_it_is = named.word.isprintable() and len(named.word) <= SHORT
+    return as_it_is and words not in " ".join(text.split())
 
 
 _browser: list[Browser] = []
