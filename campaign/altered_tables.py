@@ -47,7 +47,12 @@ def _predicted(own: Source, path: Path) -> str:
     check(done.exception is None or isinstance(done.exception, SystemExit), f"gce predict: {done.exception!r}"[:300])
     check("--debug shows the traceback" not in done.stderr, f"gce predict: {done.stderr[:300]}")
     check(all(c.isprintable() or c == "\n" for c in done.stderr), "gce predict wrote a control character")
-    return "refused" if done.exit_code else "predicted"
+    if not done.exit_code:
+        return "predicted"
+    said = [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]
+    check(len(said) == 1, f"gce predict said {len(said)} lines, not one: {done.stderr[:300]}")
+    check(str(path) in said[0], f"gce predict does not name the file: {done.stderr[:300]}")
+    return "refused"
 
 
 def _sharded(own: Source, path: Path) -> str:
@@ -59,6 +64,8 @@ def _sharded(own: Source, path: Path) -> str:
         with TemporaryDirectory(dir=path.parent) as folder:
             gce.load(own.path).predict_shards(shards, folder)
     except (ValueError, OSError) as error:
-        check(bool(str(error)), "an error without words")
+        words = str(error)
+        check(str(path) in words, f"a message does not name the file: {type(error).__name__}: {words[:300]}")
+        check(words.isprintable(), f"a message has several lines or control characters: {words[:300]!r}")
         return "refused"
     return "predicted"

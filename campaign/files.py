@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,24 @@ FULL = 10_000
 #: Models of which it is written down what must be refused.
 KNOWN = ("networks rounds", "batches", "trees rounds", "families rounds", "families", "joint", "reweighted", "network")
 
+#: Between one and the next of what must be refused: a prime, so that all have their turn and few cases see all sorts.
+STRIDE = 7919
+
 Ran = tuple[str, str]
+
+
+class Draw(NamedTuple):
+    """What decides a case.
+
+    Parameters
+    ----------
+    rng : random.Random
+    turn : int
+        How many cases of its kind have smaller numbers.
+    """
+
+    rng: random.Random
+    turn: int
 
 
 def outcomes(cases: Iterable[int], seed: int, folder: Path) -> Iterator[Outcome]:
@@ -61,9 +78,9 @@ class Files:
 
     def __call__(self, case: int) -> Outcome:
         kind = KINDS[case % len(KINDS)]
-        rng = random.Random(f"{self._seed} {case}")
+        draw = Draw(random.Random(f"{self._seed} {case}"), turn(case))
         try:
-            what, result = kind(self, case // len(KINDS), rng)
+            what, result = kind(self, draw)
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             words = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
@@ -98,19 +115,25 @@ class Files:
         return what, use(Used(model, own.X, own.y, self.path), rng)
 
 
-def _fitted(files: Files, number: int, rng: random.Random) -> Ran:
-    return files.contents(files.source(rng.choice(NAMES)), rng, "values, right checksum")
+def turn(case: int) -> int:
+    """How many cases of the kind of this one have smaller numbers."""
+    rounds, place = divmod(case, len(KINDS))
+    return rounds * KINDS.count(KINDS[place]) + KINDS[:place].count(KINDS[place])
 
 
-def _golden(files: Files, number: int, rng: random.Random) -> Ran:
-    path = rng.choice(golden())
-    return files.contents(Source(path, rows_of(path), None), rng, "values of earlier formats, right checksum")
+def _fitted(files: Files, draw: Draw) -> Ran:
+    return files.contents(files.source(draw.rng.choice(NAMES)), draw.rng, "values, right checksum")
 
 
-def _bytes(files: Files, number: int, rng: random.Random) -> Ran:
+def _golden(files: Files, draw: Draw) -> Ran:
+    path = draw.rng.choice(golden())
+    return files.contents(Source(path, rows_of(path), None), draw.rng, "values of earlier formats, right checksum")
+
+
+def _bytes(files: Files, draw: Draw) -> Ran:
     """Bytes with a wrong checksum: refused, or as good as the original."""
-    own, change = files.source(rng.choice(NAMES)), rng.choice(BLIND + INFORMED)
-    files.path.write_bytes(change(own.path.read_bytes(), rng))
+    own, change = files.source(draw.rng.choice(NAMES)), draw.rng.choice(BLIND + INFORMED)
+    files.path.write_bytes(change(own.path.read_bytes(), draw.rng))
     model = files.load()
     if model is None:
         return "bytes, wrong checksum", "refused"
@@ -119,20 +142,25 @@ def _bytes(files: Files, number: int, rng: random.Random) -> Ran:
     return "bytes, wrong checksum", "as good as the original"
 
 
-def _hostile(files: Files, number: int, rng: random.Random) -> Ran:
+def _hostile(files: Files, draw: Draw) -> Ran:
     """Contents that no fit leaves, and files that are something else."""
-    edits = [(name, edit) for name in KNOWN for edit in _edits_of(files.source(name).path)]
-    place = rng.randrange(len(edits) + len(STRANGE))
+    edits = edits_of([files.source(name).path for name in KNOWN])
+    place = draw.turn * STRIDE % (len(edits) + len(STRANGE))
     if place >= len(edits):
         files.path.write_bytes(STRANGE[place - len(edits)]())
         check(files.load() is None, "a file of another kind was taken")
         return "files of another kind", "refused"
-    name, edit = edits[place]
-    meta, tensors = container.read(files.source(name).path)
+    path, edit = edits[place]
+    meta, tensors = container.read(path)
     edit(meta, tensors)
     container.write(files.path, meta, tensors)
-    check(files.load() is None, f"contents that no fit leaves were taken: edit {place} of {name}")
+    check(files.load() is None, f"contents that no fit leaves were taken: edit {place}, of {path.stem}")
     return "contents that no fit leaves, right checksum", "refused"
+
+
+def edits_of(paths: Iterable[Path]) -> list[tuple[Path, Any]]:
+    """What must be refused of each of these files."""
+    return [(path, edit) for path in paths for edit in _edits_of(path)]
 
 
 @cache
@@ -145,22 +173,21 @@ def _read(path: Path) -> tuple[Any, Any]:
     return container.read(path)
 
 
-def _checkpoint(files: Files, number: int, rng: random.Random) -> Ran:
-    return "checkpoint folders", checkpoint(files.folder, rng)
+def _checkpoint(files: Files, draw: Draw) -> Ran:
+    return "checkpoint folders", checkpoint(files.folder, draw.rng)
 
 
-def _table(files: Files, number: int, rng: random.Random) -> Ran:
-    own = files.source("categories rounds")
-    return altered_table(own, files.folder, rng)
+def _table(files: Files, draw: Draw) -> Ran:
+    return altered_table(files.source("categories rounds"), files.folder, draw.rng)
 
 
-def _settings(files: Files, number: int, rng: random.Random) -> Ran:
-    own = files.source(rng.choice(("trees rounds", "batches", "joint", "network", "survival")))
-    return "settings", settings(own, files.path, rng)
+def _settings(files: Files, draw: Draw) -> Ran:
+    own = files.source(draw.rng.choice(("trees rounds", "batches", "joint", "network", "survival")))
+    return "settings", settings(own, files.path, draw.rng)
 
 
-#: What case after case tries.
-KINDS: list[Callable[[Files, int, random.Random], Ran]] = [
+#: What case after case tries; of three hostile ones in twenty, a full campaign has more than there are edits.
+KINDS: list[Callable[[Files, Draw], Ran]] = [
     *(_fitted, _bytes, _golden, _fitted, _hostile, _fitted, _checkpoint, _golden, _bytes, _table),
-    *(_fitted, _bytes, _fitted, _hostile, _fitted, _golden, _fitted, _golden, _settings, _table),
+    *(_hostile, _bytes, _fitted, _hostile, _fitted, _golden, _fitted, _golden, _settings, _table),
 ]
