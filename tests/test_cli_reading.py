@@ -10,8 +10,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+import gce
+from gce.bases import Tree
 from gce.cli import reading
+from gce.cli.app import app
 from gce.cli.failures import DataError, sentence
 from gce.cli.figures import NOTHING, known, of_classes, of_numbers
 from gce.cli.peers import encode
@@ -154,6 +158,29 @@ def test_a_file_that_makes_its_reader_panic_is_refused(tmp_path, monkeypatch):
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"t\.parquet cannot be read as Parquet: assertion failed"):
         read_table(str(tmp_path / "t.parquet"))
+
+
+def test_errors_of_polars_without_a_file_get_its_name(tmp_path, monkeypatch):
+    def damaged(source):
+        raise OSError("Invalid argument (os error 22)")
+
+    monkeypatch.setitem(reading._READERS, "Parquet", damaged)
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"t\.parquet cannot be read as Parquet: Invalid argument"):
+        read_table(str(tmp_path / "t.parquet"))
+
+
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_what_a_model_says_of_rows_has_their_file(tmp_path, command):
+    path, model = tmp_path / "words.csv", tmp_path / "m.safetensors"
+    pl.DataFrame({"n": ["many", "few"], "y": [0.0, 1.0]}).write_csv(path)
+    rows = pl.DataFrame({"n": np.arange(40.0)})
+    gce.GCERegressor(basis=Tree(max_leaf_nodes=3), max_iter=2, random_state=0).fit(rows, rows["n"]).save(model)
+    options = ["-t", "y", "-o", str(tmp_path / "r.html")] if command == "report" else []
+    done = CliRunner().invoke(app, [command, str(model), str(path), *options])
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"error: {path}: column 'n' held numbers when the model was fitted and holds 'many'")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_suffix_speaks_where_content_does_not(tmp_path):

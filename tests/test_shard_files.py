@@ -352,6 +352,28 @@ def test_files_that_change_after_they_were_opened(tmp_path):
         opened.read(0)
 
 
+def test_what_arrow_says_of_damaged_rows_is_one_line(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(FINE, path)
+    opened = Shards(path).open()
+    raw = path.read_bytes()
+    # the header of the first page
+    path.write_bytes(raw[:4] + b"\xff" * 8 + raw[12:])
+    with pytest.raises(ValueError, match=r"a\.parquet can no longer be read \(Couldn't deserialize thrift") as found:
+        opened.read(0)
+    assert str(found.value).isprintable()
+
+
+def test_what_arrow_says_of_damaged_metadata_has_no_control_characters(tmp_path, monkeypatch):
+    def damaged(path):
+        raise OSError("Couldn't deserialize thrift: don't know what type: \x0f\nDeserializing page header failed.\n")
+
+    monkeypatch.setattr(pq, "read_metadata", damaged)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match=r"don't know what type: \\x0f\): write it again"):
+        Shards(tmp_path / "a.parquet").open()
+
+
 def test_without_pyarrow_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ModuleNotFoundError, match=r"pyarrow is not installed: pip install .*\[arrow\]"):

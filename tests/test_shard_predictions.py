@@ -264,3 +264,11 @@ def test_two_processes_predict_together(tmp_path, shards, regressor, classifier)
     # both learn of what one finds
     refused = run_two(tmp_path / "c.safetensors", shards.source, tmp_path / "out")
     assert all("has predictions of another model" in words for words in refused)
+
+
+def test_what_a_model_says_of_rows_has_their_file(regressor, tmp_path):
+    path = tmp_path / "words.parquet"
+    rows = NEW.select(FEATURES)
+    pq.write_table(rows.set_column(1, "n", pa.array(["many"] * len(rows))), path)
+    with pytest.raises(ValueError, match=r"row group 0 of .*words\.parquet: column 'n' held numbers"):
+        regressor.predict_shards(Shards(path), tmp_path / "out")

@@ -10,7 +10,8 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import typer
@@ -57,6 +58,15 @@ def report_errors(command: Command) -> Command:
                 raise typer.Exit(FAILED) from None
 
     return run  # type: ignore[return-value]
+
+
+@contextmanager
+def naming(file: str) -> Iterator[None]:
+    """Put the name of a file before what a model says of its rows: the model knows columns only."""
+    try:
+        yield
+    except ValueError as error:
+        raise DataError(f"{file}: {error}") from error
 
 
 def sentence(error: BaseException) -> str:

@@ -11,8 +11,9 @@ import typer
 from sklearn.base import is_classifier, is_regressor
 
 from gce.cli import options
-from gce.cli.failures import DataError
+from gce.cli.failures import DataError, naming
 from gce.cli.models import given_to, load_model, names_of, read_like
+from gce.cli.reading import named
 from gce.cli.rows import select_columns
 from gce.cli.shards import predict_files, refuse
 from gce.cli.writing import check_table_file, write_table
@@ -64,7 +65,9 @@ def predict(
         raise DataError(f"{model} is a classifier, which has no intervals: use --proba instead of --interval")
     frame = read_like(fitted, rows, missing or ())
     X = given_to(fitted, select_columns(rows, frame, names_of(fitted, frame)))
-    write_table(_predictions(fitted, X, proba, interval), out)
+    with naming(named(rows)):
+        predictions = _predictions(fitted, X, proba, interval)
+    write_table(predictions, out)
 
 
 def _predictions(model: Any, X: Any, proba: bool, interval: float | None) -> pl.DataFrame:

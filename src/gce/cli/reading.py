@@ -61,8 +61,10 @@ def read_table(
         frame = _READERS[kind](source) if kind in _READERS else _read_csv(source, head, missing, {*text, *dates})
         if kind in _READERS:
             frame = _without_index(path, frame, _index_columns(source, kind, frame.columns), keep)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        # a panic is what is left of some damaged files, and no Exception
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        # a panic is what is left of some damaged files, and no Exception; the system names the file itself
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
         reason = next(iter(str(error).splitlines()), "").rstrip(". ")
         raise DataError(f"{named(path)} cannot be read as {kind}: {reason}") from error
     if frame.height == 0:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from sklearn.base import is_classifier
 
 from gce.cli import options
+from gce.cli.failures import naming
 from gce.cli.models import given_to, load_model, names_of, read_like
 from gce.cli.rendering import show, size
 from gce.cli.rows import Columns, evaluation_rows
@@ -34,5 +35,6 @@ def report(
     names = [name for name in names_of(fitted, frame) if name != target]
     test_rows = evaluation_rows(rows, frame, Columns(target), names, drop_missing_target)
     task = Task.classification if is_classifier(fitted) else Task.regression
-    fitted.report(out, given_to(fitted, test_rows.X), values(test_rows.y, task))
+    with naming(test_rows.file):
+        fitted.report(out, given_to(fitted, test_rows.X), values(test_rows.y, task))
     show(escape(f"{out} ({size(out.stat().st_size)})"))

@@ -135,7 +135,12 @@ def _write_part(model: Any, opened: OpenShards, i: int, columns: list[str], meth
     with atomic_replace(path) as part:
         writer = None
         for X in _blocks(model, opened.read(i, columns)):
-            block = pa.table(_named(model, method, getattr(model, method)(X)))
+            try:
+                values = getattr(model, method)(X)
+            except ValueError as error:
+                # the model knows columns only
+                raise ValueError(f"{opened.units[i].name}: {error}") from error
+            block = pa.table(_named(model, method, values))
             writer = parquet.ParquetWriter(part, block.schema) if writer is None else writer
             writer.write_table(block)
         assert writer is not None

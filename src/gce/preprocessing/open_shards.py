@@ -21,7 +21,7 @@ from gce.preprocessing.shard_checks import (
     listed,
     warn_of_index,
 )
-from gce.preprocessing.shard_files import Piece, find_pieces
+from gce.preprocessing.shard_files import Piece, find_pieces, first_line
 from gce.preprocessing.shard_types import cast_column
 from gce.preprocessing.shards import Shards
 
@@ -120,7 +120,9 @@ class OpenShards:
         try:
             table = piece.read(own, names)
         except (KeyError, pa.ArrowException, OSError) as error:
-            raise ValueError(f"{unit.name} can no longer be read ({error}): open the shards again") from error
+            raise ValueError(
+                f"{unit.name} can no longer be read ({first_line(error)}): open the shards again"
+            ) from error
         if table.num_rows != unit.rows:
             raise ValueError(
                 f"{unit.name} has {table.num_rows} rows and had {unit.rows} when it was opened: open the shards again"
@@ -155,7 +157,7 @@ class OpenShards:
         except pa.ArrowInvalid as error:
             raise ValueError(
                 f"column {name!r} of {unit.name} is {column.type} and does not fit into {dtype}, the common type of "
-                f"all files ({error}): write it as {dtype}"
+                f"all files ({first_line(error)}): write it as {dtype}"
             ) from error
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from gce._utils.optional import import_optional
 from gce._utils.params import is_iterable, short_repr
+from gce._utils.text import escape_control
 
 #: Formats by the endings of their files.
 ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
@@ -150,8 +151,7 @@ def _open_file(path: Path) -> Piece:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(
-            f"the file {str(path)!r} cannot be read as {kind}, as its ending says ({_first_line(error)}): write it "
-            "again"
+            f"the file {str(path)!r} cannot be read as {kind}, as its ending says ({first_line(error)}): write it again"
         ) from error
 
 
@@ -264,5 +264,12 @@ class _Batches:
         )
 
 
-def _first_line(error: BaseException) -> str:
-    return next((line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()), type(error).__name__)
+def first_line(error: BaseException) -> str:
+    """The first line of an error, without the control characters that damaged files put there.
+
+    Parameters
+    ----------
+    error : BaseException
+    """
+    lines = (line.strip().rstrip(".") for line in str(error).splitlines() if line.strip())
+    return escape_control(next(lines, type(error).__name__))
