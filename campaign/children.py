@@ -73,12 +73,12 @@ class Child:
         self._end, self._moment = end, moment
         self._group = memory_limits.Group() if end is None and moment is not None else None
         # shared with the fork, and still there when that is killed
-        self._ticks = memoryview(mmap.mmap(-1, 8)).cast("q")
+        self._seen = memoryview(mmap.mmap(-1, 16)).cast("q")
         self._heard, tell = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._heard)
-            _Inside(work, folder, self._said, tell, self._end, self._moment, self._group, self._ticks).run()
+            _Inside(work, folder, self._said, tell, self._end, self._moment, self._group, self._seen).run()
         os.close(tell)
 
     def wait(self, limit: float = LIMIT) -> int | str:
@@ -104,7 +104,12 @@ class Child:
     @property
     def ticks(self) -> int:
         """How often its work has called the function that it was given."""
-        return self._ticks[0]
+        return self._seen[0]
+
+    @property
+    def struck(self) -> bool:
+        """Whether it took all memory at its moment: one that was ended without needed too much by itself."""
+        return bool(self._seen[1])
 
     def said(self) -> str:
         """The last line of its standard output and error, where errors end."""
@@ -135,11 +140,11 @@ class _Inside:
         end: End,
         moment: Moment | None,
         group: memory_limits.Group | None,
-        ticks: memoryview[int],
+        seen: memoryview[int],
     ) -> None:
         self._work, self._folder, self._said, self._tell = work, str(folder.resolve()), said, tell
         self._end, self._moment, self._group = end, moment, group
-        self._ticks, self._files = ticks, 0
+        self._seen, self._files = seen, 0
 
     def run(self) -> None:
         """Work, and leave without what other processes would do at their end."""
@@ -170,11 +175,11 @@ class _Inside:
             os._exit(status)
 
     def _tick(self, *_: Any) -> None:
-        self._ticks[0] += 1
+        self._seen[0] += 1
         self._meet_moment()
 
     def _meet_moment(self) -> None:
-        if self._moment is None or self._moment.file or self._ticks[0] != self._moment.ticks:
+        if self._moment is None or self._moment.file or self._seen[0] != self._moment.ticks:
             return
         if self._end is None:
             threading.Thread(target=self._exhaust, daemon=True).start()
@@ -189,6 +194,7 @@ class _Inside:
 
     def _strike(self) -> None:
         if self._end is None:
+            self._seen[1] = 1
             memory_limits.exhaust(self._group)
         else:
             os.kill(os.getpid(), self._end)

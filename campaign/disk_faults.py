@@ -8,10 +8,11 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +28,33 @@ def nothing() -> None:
     """A process need not do anything."""
 
 
+@cache
 def can_mount() -> bool:
-    """Whether this process may mount a file system of its own."""
-    return hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("mount") is not None
+    """Whether this process may mount a file system of its own, which is tried once: root in a container may not."""
+    if shutil.which("mount") is None:
+        return False
+    with tempfile.TemporaryDirectory() as place:
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], capture_output=True, check=False)
+        if mounted.returncode == 0:
+            subprocess.run(["umount", place], check=True)
+    return mounted.returncode == 0
+
+
+def can_close_folders() -> bool:
+    """Whether a folder can be made read-only for this process: root writes wherever the file system lets it."""
+    return can_mount() or os.geteuid() != 0
 
 
 @contextmanager
 def full(folder: Path, rng: random.Random) -> Iterator[Inside]:
-    """A disk on which a few bytes are left."""
+    """A disk on which little is left."""
     ballast = folder / "ballast"
     with ballast.open("wb") as file:
         try:
             while True:
                 os.write(file.fileno(), bytes(4096))
         except OSError:
-            os.truncate(ballast, max(0, ballast.stat().st_size - 4096 * rng.randrange(2)))
+            os.truncate(ballast, max(0, ballast.stat().st_size - 4096 * rng.choice((0, 1, 2, 4, 8, 16, 32))))
     try:
         yield nothing
     finally:
@@ -50,8 +63,9 @@ def full(folder: Path, rng: random.Random) -> Iterator[Inside]:
 
 @contextmanager
 def short_files(folder: Path, rng: random.Random) -> Iterator[Inside]:
-    """Files that may have a few bytes only, as by a quota."""
-    most = rng.randrange(1, 1500)
+    """Files that may have a few kilobytes only, as by a quota."""
+    # what a command says goes into a file too
+    most = int(2 ** rng.uniform(9, 16))
     yield partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
 
@@ -83,16 +97,21 @@ def slow(folder: Path, rng: random.Random) -> Iterator[Inside]:
     yield partial(setattr, os, "fsync", late)
 
 
+def aside(folder: Path) -> Path:
+    """Where a removed folder is."""
+    return folder.with_name("aside")
+
+
 @contextmanager
-def removed(folder: Path, rng: random.Random) -> Iterator[Inside]:
-    """A folder that is removed with all that is in it, before one of the first file operations."""
-    left, place = [rng.randrange(1, 12)], str(folder.resolve())
+def removed(folder: Path, rng: random.Random, files: int) -> Iterator[Inside]:
+    """A folder that is moved aside with all that is in it, just before one of as many file operations."""
+    left, place = [rng.randint(1, files)], str(folder.resolve())
 
     def remove(event: str, given: tuple[Any, ...]) -> None:
         if left[0] and is_file_operation(event, given, place):
             left[0] -= 1
             if not left[0]:
-                shutil.rmtree(folder)
+                folder.rename(aside(folder))
 
     yield partial(sys.addaudithook, remove)
     folder.mkdir(exist_ok=True)

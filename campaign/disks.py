@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from campaign import disk_faults
 from campaign.children import DONE, FAILED, Child, Tick
-from campaign.disk_faults import Inside, can_mount
+from campaign.disk_faults import Inside, can_close_folders, can_mount
 from campaign.kill_jobs import FILE_JOBS, FIT_JOBS, SHARD_JOBS, Job
 from campaign.kills import BrokenError, Kills, Reference, leftovers
 from campaign.outcomes import Outcome
@@ -22,16 +23,18 @@ from campaign.outcomes import Outcome
 PROMISE = "A disk's fault is an error that names the file, or none; the old file stays; afterwards the same call works."
 FULL = 80
 
-#: What may be wrong, and whether it needs a file system of its own.
+FULL_DISK, READ_ONLY, REMOVED = "full disk", "read-only folder", "folder removed meanwhile"
+#: What may be wrong while a job works.
 FAULTS = {
-    "full disk": (disk_faults.full, True),
-    "files of a few bytes (RLIMIT_FSIZE)": (disk_faults.short_files, False),
-    "read-only folder": (disk_faults.read_only, True),
-    "slow disk": (disk_faults.slow, False),
-    "folder removed meanwhile": (disk_faults.removed, False),
+    FULL_DISK: disk_faults.full,
+    "files of a few kilobytes (RLIMIT_FSIZE)": disk_faults.short_files,
+    READ_ONLY: disk_faults.read_only,
+    "slow disk": disk_faults.slow,
+    REMOVED: disk_faults.removed,
 }
 DIRECTORY, LINK, LOCK = "a folder in the place of the file", "a link in the place of the file", "two processes"
 KINDS = (*FAULTS, DIRECTORY, LINK, LOCK)
+ALL_THE_SAME, NAMED = "done", "an error names the file"
 JOBS = (*FILE_JOBS, FIT_JOBS[0], FIT_JOBS[1], FIT_JOBS[36], SHARD_JOBS[0])
 
 
@@ -45,7 +48,7 @@ class Disks(Kills):
             job = FILE_JOBS[case // len(KINDS) % len(FILE_JOBS)]
         elif fault == LOCK:
             job = FIT_JOBS[rng.randrange(len(FIT_JOBS))]
-        if fault == "full disk" and not can_mount():
+        if (fault == FULL_DISK and not can_mount()) or (fault == READ_ONLY and not can_close_folders()):
             return Outcome(case, f"{fault}: not tried, since this needs a mount")
         kind = f"{fault}, {job.name}"
         try:
@@ -58,17 +61,17 @@ class Disks(Kills):
         """What came of a job under a fault; an error where a promise was broken."""
         reference, folder = self.reference(job), self.fresh(job, f"case-{case}")
         with self.disk(job, folder, fault):
-            before = None if job.replaces is None else (folder / job.replaces).read_bytes()
             if fault == LOCK:
                 ended = self.locked(job, folder)
             elif fault in (DIRECTORY, LINK):
                 ended = self.displaced(job, folder, fault)
             else:
-                with FAULTS[fault][0](folder, rng) as inside:
+                with self.fault(job, folder, fault, rng) as inside:
                     ended = self.disturbed(job, folder, inside)
-                    gone = fault == "folder removed meanwhile"
-                    if before is not None and ended != "done" and not gone:
-                        self.check_old(folder / str(job.replaces), before)
+                    self.check_left(job, folder, ended)
+                    if fault == REMOVED and ended == ALL_THE_SAME:
+                        made = folder.exists() and disk_faults.aside(folder).exists()
+                        ended = "done in a new folder" if made else "removed after it was done"
             found = Reference(**json.loads(self.finished(job, folder, 1)))
             if found.result != reference.result:
                 raise BrokenError("afterwards the same call leaves something else")
@@ -79,7 +82,7 @@ class Disks(Kills):
     @contextmanager
     def disk(self, job: Job, folder: Path, fault: str) -> Iterator[None]:
         """A file system of one megabyte where a fault needs one."""
-        if not (fault in FAULTS and FAULTS[fault][1] and can_mount()):
+        if fault not in (FULL_DISK, READ_ONLY) or not can_mount():
             yield
             return
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=True)
@@ -89,6 +92,12 @@ class Disks(Kills):
             yield
         finally:
             subprocess.run(["umount", str(folder)], check=True)
+
+    def fault(self, job: Job, folder: Path, fault: str, rng: random.Random) -> AbstractContextManager[Inside]:
+        """What is wrong while a job works; a folder is removed before one of all its file operations."""
+        if fault == REMOVED:
+            return disk_faults.removed(folder, rng, self.reference(job).files)
+        return FAULTS[fault](folder, rng)
 
     def disturbed(self, job: Job, folder: Path, inside: Inside) -> str:
         """Whether a job was done all the same, or failed with a sentence."""
@@ -100,16 +109,24 @@ class Disks(Kills):
         child = Child(work, folder)
         status = child.wait()
         if status == DONE:
-            return "done"
+            return ALL_THE_SAME
         if status != FAILED:
             raise BrokenError(f"it ended with {status}: {child.said()}")
-        if str(folder) not in child.error():
+        if not names_file(child.error(), job, folder):
             raise BrokenError(f"an error that does not name the file: {child.error()}")
-        return "an error names the file"
+        return NAMED
 
-    def check_old(self, path: Path, before: bytes) -> None:
-        if path.read_bytes() != before:
-            raise BrokenError(f"{path.name} is not what it was")
+    def check_left(self, job: Job, folder: Path, ended: str) -> None:
+        """What stands before the next call: all of the new file after a job that was done, else the old one."""
+        aside = disk_faults.aside(folder)
+        if ended == ALL_THE_SAME:
+            if self.result(job, folder if folder.exists() else aside) != self.reference(job).result:
+                raise BrokenError("it ended well, but left something else than an undisturbed call")
+        elif aside.exists():
+            # a command may fail after its file was there, and was removed
+            self.check_standing(job, aside, self.reference(job).result, None)
+        elif job.replaces is not None and (folder / job.replaces).read_bytes() != self.materials.old(job.replaces):
+            raise BrokenError(f"{job.replaces} is not what it was")
 
     def displaced(self, job: Job, folder: Path, fault: str) -> str:
         """A folder or a link stands where the file should be."""
@@ -118,7 +135,7 @@ class Disks(Kills):
             path.unlink()
             path.mkdir()
             ended = self.disturbed(job, folder, disk_faults.nothing)
-            if ended == "done" or not path.is_dir():
+            if ended == ALL_THE_SAME or not path.is_dir():
                 raise BrokenError("a folder was replaced by a file")
             path.rmdir()
             return ended
@@ -127,6 +144,7 @@ class Disks(Kills):
         ended = self.disturbed(job, folder, disk_faults.nothing)
         if not path.is_symlink() or (folder / "elsewhere").read_bytes() == self.materials.old(path.name):
             raise BrokenError("a link was not followed")
+        self.check_left(job, folder, ended)
         return "its target is replaced"
 
     def locked(self, job: Job, folder: Path) -> str:
@@ -152,7 +170,16 @@ class Disks(Kills):
             raise BrokenError(f"the first of two ended with {other}: {first.said()}")
         if status != FAILED or "is in use by another fit" not in second.said():
             raise BrokenError(f"the second of two ended with {status}: {second.said()}")
+        self.check_left(job, folder, ALL_THE_SAME)
         return "the second is refused by a sentence"
+
+
+def names_file(error: str, job: Job, folder: Path) -> bool:
+    """Whether an error names the file of a job, or one of those of a job that keeps rounds; none that is temporary."""
+    if job.replaces is not None and str(folder / job.replaces) in error:
+        return True
+    found = re.findall(rf"{re.escape(str(folder))}/([^'\"\s]+)", error)
+    return job.goes_on and any(".tmp" not in name for name in found)
 
 
 def outcomes(cases: Iterable[int], seed: int, folder: Path) -> Iterator[Outcome]:

@@ -158,7 +158,7 @@ def _cli_fit(folder: Path, materials: Materials, tick: Tick) -> None:
         return called(watchers, step)
 
     # a command has no parameter for callbacks; the class is that of this process alone
-    CallbackList.__call__ = ticking  # type: ignore[method-assign]
+    CallbackList.__call__ = ticking
     _cli(_FIT_WORDS, folder, materials, tick)
 
 

@@ -130,6 +130,8 @@ class Kills:
         refused = end is None and status == FAILED and any(word in children[rank].said() for word in REFUSED)
         if status not in good and not refused:
             raise BrokenError(f"it ended with {status}: {children[rank].said()}")
+        if end is None and status != DONE and not children[rank].struck:
+            raise BrokenError(f"it took too much memory before its moment (see memory_limits.MORE): {status}")
         return status, children[0].ticks
 
     def check_standing(self, job: Job, folder: Path, expected: str, end: End) -> None:

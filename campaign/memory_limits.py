@@ -7,8 +7,8 @@ import resource
 from contextlib import suppress
 from pathlib import Path
 
-#: What a process may take beyond what it shares with the one that it was forked from.
-MORE = 96 * 2**20
+#: What a process may take beyond what it shares with the one that it was forked from: twice what any job takes.
+MORE = 256 * 2**20
 #: What it takes at a time, to have all of it.
 CHUNK = 4 * 2**20
 #: What it has taken, and keeps.
