@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from campaign.outcomes import Tally, tallied
-from campaign.page import page
+from campaign.page import machine, page
 from campaign.parts import PARTS, part
 
 logger = logging.getLogger("campaign")
@@ -23,6 +23,8 @@ HERE = Path(__file__).parent
 #: One thread per process: parts run side by side.
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 AT_ONCE = 2
+#: Where a part was run whose results do not say so.
+UNKNOWN = "a machine that was not written down"
 
 
 def main() -> int:
@@ -44,15 +46,17 @@ def main() -> int:
 
 
 def write_results(tallies: dict[str, Tally], seed: int) -> None:
-    """Write the page; parts that were not run now stay as they are where their seed is the same."""
-    path = HERE / "results.json"
+    """Write the page; parts that were not run now are kept, with their machine, where their seed is the same."""
+    path, here = HERE / "results.json", machine()
     before = json.loads(path.read_text()) if path.exists() else {}
     kept = before.get("parts", {}) if before.get("seed") == seed else {}
-    known = {name: Tally.from_json(tally) for name, tally in kept.items()} | tallies
+    known = kept | {name: {"machine": here, **tally.to_json()} for name, tally in tallies.items()}
     known = {name: known[name] for name in PARTS if name in known}
-    parts = {name: tally.to_json() for name, tally in known.items()}
-    path.write_text(json.dumps({"seed": seed, "parts": parts}, indent=1) + "\n")
-    (HERE / "results.md").write_text(page(known, seed))
+    path.write_text(json.dumps({"seed": seed, "parts": known}, indent=1) + "\n")
+    machines = {name: part.get("machine", UNKNOWN) for name, part in known.items()}
+    (HERE / "results.md").write_text(
+        page({name: Tally.from_json(part) for name, part in known.items()}, seed, machines)
+    )
 
 
 def arguments() -> argparse.Namespace:

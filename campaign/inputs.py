@@ -25,8 +25,10 @@ PROMISE = (
     "words name what was wrong, in bounded time, with few warnings"
 )
 FULL = 10_000
-#: Seconds of a case; a process that does not even answer the alarm is ended after twice as long.
+#: Seconds of a case.
 SECONDS = 20
+#: Seconds after which a process is ended that does not even answer the alarm: its first answer waits for imports too.
+NO_ANSWER = 2 * SECONDS + 60
 #: Cases of one process: what a case leaves behind, such as threads, does not add up.
 BATCH = 1000
 #: Address space of a process: absurd sizes are refused by the system, and not by the machine's end.
@@ -49,8 +51,7 @@ def _one_process(waiting: list[int], seed: int, folder: Path) -> Iterator[Outcom
     process.start()
     theirs.close()
     while waiting:
-        # the first answer waits for imports
-        if ours.poll(2 * SECONDS + 60):
+        if ours.poll(NO_ANSWER):
             try:
                 yield ours.recv()
                 waiting.pop(0)
@@ -60,7 +61,7 @@ def _one_process(waiting: list[int], seed: int, folder: Path) -> Iterator[Outcom
                 words = f"its process ended with status {process.exitcode}"
         else:
             process.kill()
-            words = f"no answer in {2 * SECONDS + 60} s"
+            words = f"no answer in {NO_ANSWER} s"
         yield Outcome(waiting.pop(0), "process", words)
         break
     process.join()
@@ -97,7 +98,8 @@ def set_alarm() -> Any:
 def outcome_of(number: int, seed: int, folder: Path) -> Outcome:
     """The outcome of one case, in this process."""
     from campaign.inputs_cases import case_of
-    from campaign.inputs_oracle import Refused, said_of, shortened
+    from campaign.inputs_oracle import Refused, said_of
+    from campaign.inputs_words import shortened
 
     kind, words = "fuzzer", "the case itself"
     signal.alarm(SECONDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import os
-import re
 import sys
 import traceback
 import warnings
@@ -16,6 +15,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 import gce
+from campaign.inputs_words import OF_SKLEARN, Mention, named, printable, shortened
 
 #: Where the package is; a checkout may have its name too.
 OWN = f"{Path(gce.__file__).parent}{os.sep}"
@@ -41,6 +41,8 @@ INTERNAL = (
 #: Where scikit-learn's own checks use such a phrase, its users know it.
 FOREIGN = (f"{Path('sklearn')}/",)
 MOST_LETTERS = 2000
+#: What precedes the words of a check of validation rows, which may be scikit-learn's.
+VALIDATION = "validation rows (X_val, y_val): "
 #: What an error about the machine names.
 MACHINE_WORDS = ("file", "folder", "path", "install", "gib", "allocate", "/", "director")
 
@@ -53,8 +55,10 @@ class FaultError(Exception):
     """A broken promise, in words."""
 
 
-def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = (), others: tuple[str, ...] = ()) -> Any:
-    """The result of a call whose warnings are few; None where it was lawfully refused.
+def watched(
+    what: str, call: Callable[[], Any], mentions: tuple[Mention, ...] = (), others: tuple[str, ...] = ()
+) -> Any:
+    """The result of a call whose warnings are few.
 
     Parameters
     ----------
@@ -62,9 +66,8 @@ def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = (), 
         The call, for the words of a fault.
     call : callable
         Called without arguments.
-    mentions : tuple of str
-        Words of which an exception must have one: the names and values of what is odd.
-
+    mentions : tuple of str or tuple
+        What an exception must name one of: the names and values of what is odd. All parts of a tuple are needed.
     others : tuple of str
         Parts of the paths of modules whose warnings are not ours, such as those of a stack's members.
 
@@ -72,6 +75,8 @@ def watched(what: str, call: Callable[[], Any], mentions: tuple[str, ...] = (), 
     ------
     FaultError
         An exception is not lawful, or the warnings are not.
+    Refused
+        The call ended in a lawful exception.
     """
     refusal = None
     with warnings.catch_warnings(record=True) as said:
@@ -109,38 +114,43 @@ def check_warnings(what: str, said: list[warnings.WarningMessage]) -> None:
         raise FaultError(f"{what}: {len(said)} warnings, the first is {shortened(str(said[0].message))}")
 
 
-def unlawful(error: Exception, mentions: tuple[str, ...]) -> str:
+def unlawful(error: Exception, mentions: tuple[Mention, ...]) -> str:
     """What is wrong with an exception; empty where it is as scikit-learn's users expect it."""
     words = str(error)
     shown = f"{type(error).__name__} at {place(error)}: {shortened(words)}"
-    if not isinstance(error, (*CUSTOMARY, *OF_THE_MACHINE)):
+    of_the_machine = isinstance(error, OF_THE_MACHINE)
+    if not of_the_machine and (not isinstance(error, CUSTOMARY) or of_numpy(error)):
         return shown
-    if isinstance(error, OF_THE_MACHINE) and not any(word in words.casefold() for word in MACHINE_WORDS):
+    if of_the_machine and not any(word in words.casefold() for word in MACHINE_WORDS):
         return f"names no path, package or size: {shown}"
     # frames of compiled code have no file
     last = next(frame for frame in traceback.extract_tb(error.__traceback__)[::-1] if frame.filename[0] != "<")
     ours = last.filename.startswith(OWN)
-    if len(words.split()) < 3 or (ours and len(words) > MOST_LETTERS) or not printable(words):
+    if len(words.split()) < 3 or (ours and (len(words) > MOST_LETTERS or not printable(words))):
         return f"not a sentence of at most {MOST_LETTERS} letters: {shown}"
     if not ours and not any(part in last.filename for part in FOREIGN) and not isinstance(error, OSError):
         return f"raised outside of validation: {shown}"
     if ours and not linecache.getline(last.filename, last.lineno or 0).strip().startswith("raise"):
         return f"not raised by a check: {shown}"
     # a member's own words are quoted, after ours
-    if ours and any(phrase in words.partition("its own error: ")[0] for phrase in INTERNAL):
+    own, of_member, _ = words.partition("its own error: ")
+    if internal(own if ours and of_member else words, ours and VALIDATION not in words):
         return f"internal words: {shown}"
-    if ours and mentions and not any(word in words for word in mentions):
+    if not of_the_machine and mentions and not named(words, mentions):
         return f"names none of {mentions}: {shown}"
     return ""
 
 
-def printable(words: str) -> bool:
-    """Whether words can be written to a terminal."""
-    try:
-        words.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def of_numpy(error: Exception) -> bool:
+    """Whether an exception is of a type that numpy keeps to itself, such as those of its ufuncs."""
+    module = type(error).__module__
+    return module.startswith("numpy.") and module != "numpy.exceptions"
+
+
+def internal(words: str, ours: bool) -> bool:
+    """Whether words are of numpy's, torch's or Python's own business; scikit-learn repeats some that its users know."""
+    known = not ours and any(phrase in words for phrase in OF_SKLEARN)
+    return not known and any(phrase in words for phrase in INTERNAL)
 
 
 def place(error: BaseException) -> str:
@@ -149,14 +159,6 @@ def place(error: BaseException) -> str:
     own = [frame for frame in frames if frame.filename.startswith(OWN)][-1:]
     both = own if own == frames[-1:] else [*own, frames[-1]]
     return ", ".join("/".join((*Path(f.filename).parts[-2:-1], f"{Path(f.filename).name}:{f.lineno}")) for f in both)
-
-
-def shortened(words: str, most: int = 240) -> str:
-    """Words on one line, in ASCII."""
-    line = " ".join(words.split()).encode("ascii", "backslashreplace").decode()
-    # addresses differ among runs
-    line = re.sub(r"0x[0-9a-f]{6,}", "0x...", line)
-    return line if len(line) <= most else f"{line[:most]}..."
 
 
 def check_predictions(what: str, values: Any, rows: int | None) -> None:

@@ -15,8 +15,6 @@ import torch
 from campaign.inputs_columns import COLUMNS
 from campaign.inputs_values import CELLS, odd
 
-TASKS = ("numbers", "classes", "survival", "counts", "several", "labels")
-
 
 def plain_target(rng: Random, task: str, rows: int) -> Any:
     """Valid targets of a task."""

@@ -14,12 +14,12 @@ from campaign.parts import part
 VERSIONS = ("numpy", "scipy", "scikit-learn", "torch", "safetensors", "narwhals")
 
 
-def page(tallies: dict[str, Tally], seed: int) -> str:
-    """Counts of all parts, and their faults, as Markdown."""
+def page(tallies: dict[str, Tally], seed: int, machines: dict[str, str]) -> str:
+    """Counts of all parts, and their faults, as Markdown; with the machine that each was run on."""
     lines = [
         "# The fault campaign",
         "",
-        f"Written by `make campaign` (seed {seed}), two parts at a time on {machine()}.",
+        f"Written by `make campaign` (seed {seed}), two parts at a time{places(machines)}",
         "",
         "| part | cases | faults | seconds | what must hold |",
         "|---|---:|---:|---:|---|",
@@ -40,6 +40,15 @@ def section(tally: Tally) -> list[str]:
         lines += ["", f"{len(tally.faults)} faults:", ""]
         lines += [f"- case {case}, {kind}: {words}" for case, kind, words in tally.faults[:LISTED]]
     return lines
+
+
+def places(machines: dict[str, str]) -> str:
+    """The machine of all parts, or a list of the machines and their parts where they differ."""
+    found = sorted(set(machines.values()))
+    if len(found) == 1:
+        return f" on {found[0]}."
+    lines = [f"- {', '.join(name for name in machines if machines[name] == place)}: {place}" for place in found]
+    return "; its parts on several machines, or with several versions:\n\n" + "\n".join(lines)
 
 
 def machine() -> str:

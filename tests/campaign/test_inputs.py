@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from campaign import inputs
-from campaign.inputs_oracle import FaultError, Refused, check_predictions, check_probabilities, watched
+from campaign.inputs_oracle import OWN, FaultError, Refused, check_predictions, check_probabilities, watched
+from campaign.inputs_uses import check_onnx, check_saved, check_score
+from campaign.inputs_words import mentioned, named
 from campaign.outcomes import tallied
 from gce import GCERegressor
 
@@ -73,6 +75,45 @@ def test_an_error_must_name_the_value_or_the_parameter():
         watched("fit", lambda: GCERegressor(max_iter=0).fit([[0.0], [1.0]], [0.0, 1.0]), ("max_iter", "0"))
     with pytest.raises(FaultError, match="names none of"):
         watched("fit", lambda: GCERegressor(max_iter=0).fit([[0.0], [1.0]], [0.0, 1.0]), ("tol", "None"))
+
+
+def test_a_name_is_a_whole_word_and_its_value_is_shown():
+    assert not named("maximum of every row", ("X", "y", "row s"))
+    assert named("X has 0 rows", ("X",))
+    mentions = mentioned({"max_iter": -3})
+    assert named("max_iter must be an integer of at least 1, got -3", mentions)
+    assert not named("max_iter must be an integer of at least 1", mentions)
+    assert not named("tol must be at least 0, got -3", mentions)
+    assert named("names must be short", mentioned({"names": "a" * 100}))
+
+
+def test_types_and_words_of_other_libraries_are_judged():
+    with pytest.raises(FaultError, match="UFunc"):
+        watched("fit", lambda: np.add("a", np.timedelta64(1)))
+    code = compile("raise ValueError('X is \x1b[2J and no more')", f"{OWN}words.py", "exec")
+    with pytest.raises(FaultError, match="not a sentence"):
+        watched("fit", lambda: exec(code))
+    code = compile("raise ValueError('unhashable type: dict')", "/lib/sklearn/utils.py", "exec")
+    with pytest.raises(FaultError, match="internal words"):
+        watched("fit", lambda: exec(code))
+
+
+def test_a_score_or_a_graph_that_is_none_is_noticed(tmp_path):
+    with pytest.raises(FaultError, match="score is nan"):
+        check_score(float("nan"), 2)
+    check_score(float("nan"), 1)
+    (tmp_path / "model.onnx").write_bytes(b"no graph")
+    with pytest.raises(FaultError, match="to_onnx"):
+        check_onnx(tmp_path / "model.onnx")
+
+
+def test_a_model_that_predicts_otherwise_after_a_round_trip_is_noticed(tmp_path):
+    X = np.arange(12.0)[:, None]
+    model = GCERegressor(max_atoms=2, cv=2).fit(X, X[:, 0])
+    model.save(tmp_path / "model.safetensors")
+    check_saved(tmp_path / "model.safetensors", X, model.predict(X))
+    with pytest.raises(FaultError, match="differ after save and load"):
+        check_saved(tmp_path / "model.safetensors", X, model.predict(X) + 1)
 
 
 def test_a_slow_case_is_noticed(monkeypatch, tmp_path):

@@ -58,8 +58,21 @@ def on_cpu(tensors: Sequence[Tensor]) -> list[Tensor]:
     ]
 
 
-def as_numpy(values: Any) -> Any:
-    """A torch tensor as an array; anything else unchanged."""
+def as_numpy(values: Any, name: str = "X") -> Any:
+    """A torch tensor as an array; anything else unchanged.
+
+    Parameters
+    ----------
+    values : object
+        What a user gave.
+    name : str, default="X"
+        Name of the parameter in errors.
+
+    Raises
+    ------
+    ValueError
+        The tensor is sparse, nested, quantized, or on a device that keeps no values.
+    """
     if not isinstance(values, Tensor):
         return values
     own = values.detach().float() if values.dtype == torch.bfloat16 else values.detach()
@@ -67,6 +80,6 @@ def as_numpy(values: Any) -> Any:
         return own.cpu().numpy()
     except (TypeError, RuntimeError, NotImplementedError) as error:
         raise ValueError(
-            f"a torch tensor of layout {values.layout}, type {values.dtype} and device {values.device} has no array of "
-            "its values: give a dense tensor of numbers, for instance with tensor.to_dense()"
+            f"{name} is a torch tensor of layout {values.layout}, type {values.dtype} and device {values.device}, "
+            "which has no array of its values: give a dense tensor of numbers, for instance with tensor.to_dense()"
         ) from error

@@ -277,9 +277,30 @@ def look_up(what: str, given: Any, known: Mapping[str, Kind], kind: type[Kind]) 
     if isinstance(given, str) and given in known:
         return clone(known[given])
     if isinstance(given, kind):
-        return clone(given)
+        return copied(what, given)
     names = ", ".join(map(repr, known))
     raise ValueError(f"unknown {what} {short_repr(given)}: use one of {names} or a {kind.__name__} object")
+
+
+def copied(what: str, given: Kind) -> Kind:
+    """A clone of an object.
+
+    Parameters
+    ----------
+    what : str
+        What the object is, for the error message.
+    given : object
+        The object.
+
+    Raises
+    ------
+    ValueError
+        A parameter of it cannot be copied, such as a memoryview.
+    """
+    try:
+        return clone(given)
+    except TypeError as error:
+        raise ValueError(f"{what} {short_repr(given)} cannot be copied ({error}): change that parameter") from error
 
 
 def changed_parameters(model: BaseEstimator) -> list[tuple[str, Any, Any]]:

@@ -52,16 +52,16 @@ def _rows_of_the_fit(model: Any, result: FitResult, given: FitInput) -> EditData
     rows, target = encoded.rows, encoded.target
     if len(rows.target) != result.n_samples:
         raise ValueError(
-            f"the model was fitted to {result.n_samples} rows of positive weight, but {len(rows.target)} are given: "
-            "give the rows of the fit, or use reweight for others"
+            f"the model was fitted to {result.n_samples} rows of positive weight, but {len(rows.target)} are given in "
+            "X: give the rows of the fit, or use reweight for others"
         )
     members, X, y = split_rows(model, given, encoded, result.seed)
     # files of older formats do not say what members held out
     known = members.names if result.folds is None else result.folds
     if members.names != known or len(known) != result.ensemble.members:
         raise ValueError(
-            "these are not the rows of the fit in their order, or cv splits them in another way: give the same rows "
-            "and cv, or use reweight for others"
+            "X, y, sample_weight or groups differ: these are not the rows of the fit in their order, or cv splits them "
+            "in another way; give the same rows and cv, or use reweight for others"
         )
     given_index = np.concatenate([rows.row_index, np.arange(rows.n_given, rows.n_given + len(X) - len(rows.row_index))])
     own = statistics_again(result.table, members, X, y, target, rows.groups)

@@ -184,5 +184,5 @@ def _previous(given: dict[str, Any]) -> FitResult | None:
 def _check_callbacks(given: Any) -> list[Callback]:
     callbacks = [] if given is None else list(given)
     if not all(map(callable, callbacks)):
-        raise ValueError(f"callbacks must be a list of callables, got {short_repr(callbacks)}")
+        raise ValueError(f"callbacks must be a list of callables, got {short_repr(given)}")
     return callbacks

@@ -7,10 +7,10 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import column_or_1d
 from torch import Tensor
 
 from gce._utils.devices import as_numpy
+from gce._utils.params import short_repr
 from gce.estimators._base import Array, ConvexModel
 from gce.losses import links
 from gce.preprocessing.targets import as_floats
@@ -122,7 +122,9 @@ class Survival(ConvexModel):
     def _check_times(self, times: ArrayLike | None) -> Array:
         if times is None:
             return self.event_times_
-        given = column_or_1d(as_floats(as_numpy(times), "times"))
+        given = as_floats(as_numpy(times, "times"), "times")
+        if given.ndim != 1:
+            raise ValueError(f"times must be of shape (t,), got {short_repr(times)}")
         if np.isnan(given).any() or (given < 0).any():
             raise ValueError(f"times must not be negative, got {given[~(given >= 0)][0]:g}")
         return given

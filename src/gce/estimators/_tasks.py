@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import d2_pinball_score
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -99,6 +99,7 @@ class Regression(RegressorMixin, ConvexModel):
         y, sample_weight = check_scored(y, sample_weight)
         check_regression_targets(y)
         y = as_floats(y, "y")
+        assert_all_finite(y, input_name="y")
         check_magnitude(y)
         if self.result_.target.repeats == 1:
             return float(super().score(X, y, sample_weight))

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_y, check_consistent_length, validate_data
 from torch import Tensor
 
@@ -172,7 +171,7 @@ def read_rows(
 
     The values of some columns may have been ``counted`` in more rows than these.
     """
-    frame, y = _read_both(model, as_numpy(given.X), targets_as_array(as_numpy(given.y)), reset=previous is None)
+    frame, y = _read_both(model, as_numpy(given.X), targets_as_array(given.y), reset=previous is None)
     weight = check_sample_weight(given.sample_weight, y)
     kept = np.flatnonzero(weight)
     if len(kept) == 0:
@@ -197,7 +196,7 @@ def read_rows(
     base = None if given.base_score is None else check_base_score(given.base_score, len(y), encoded.shape[1])[kept]
     encoded, weight = with_base(loss, encoded, weight, base)
     weight = normalize_equal(rescale_weights(weight * target.row_factors(encoded, weight)))
-    groups = _check_groups(given.groups, len(y), kept)
+    groups = None if given.groups is None else take(check_groups(given.groups, len(y)), kept)
     return EncodedRows(TrainingRows(X, encoded, codes, weight, kept, groups, len(y)), schema, target, loss)
 
 
@@ -234,7 +233,7 @@ def read_samples(
     model: Any, schema: Schema, target: Target, loss: Loss, X: Any, y: Any, sample_weight: Any, base_score: Any = None
 ) -> tuple[Any, Any, Any]:
     """Rows that are only predicted, with targets ``(n, k)`` and weights ``(n,)``; they need not have all classes."""
-    X, y = schema.encode(read_table(model, X)), targets_as_array(as_numpy(y))
+    X, y = schema.encode(read_table(model, X)), targets_as_array(y)
     check_consistent_length(X, y)
     weight, encoded = check_sample_weight(sample_weight, X), target.encode(np.asarray(y))
     base = None if base_score is None else check_base_score(base_score, *encoded.shape)
@@ -332,7 +331,11 @@ def _validation_rows(model: Any, given: FitInput, encoded: EncodedRows) -> tuple
         raise ValueError(f"X_val and cv={model.cv!r} both determine the held-out rows: give only one of them")
     _, schema, target, loss = encoded
     own = given.X_val, given.y_val, given.sample_weight_val, given.base_score_val
-    rows = read_samples(model, schema, target, loss, *own)
+    try:
+        rows = read_samples(model, schema, target, loss, *own)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"validation rows (X_val, y_val): {error}") from error
     if not rows[2].any():
         raise ValueError("all of sample_weight_val is zero: there is nothing to monitor")
     return rows
@@ -388,12 +391,3 @@ def _as_frame(X: Any, names: Any) -> Frame:
         words = "give X.toarray(), where NaN means missing, or numbers in place of NaN"
         raise ValueError(f"X is sparse and contains NaN, which sparse rows cannot have: {words}")
     return Frame.from_matrix(SparseRows.from_matrix(X) if issparse(X) else X, names)
-
-
-def _check_groups(groups: Any, rows: int, kept: NDArray[np.intp]) -> NDArray[Any] | None:
-    if groups is None:
-        return None
-    groups = check_groups(column_or_1d(targets_as_array(as_numpy(groups), "groups")))
-    if len(groups) != rows:
-        raise ValueError(f"groups has {len(groups)} entries for {rows} rows: give one per row")
-    return take(groups, kept)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from gce._utils.devices import as_numpy
 from gce._utils.params import is_number
 from gce.preprocessing.targets import as_floats, targets_as_array
 
@@ -22,7 +21,7 @@ _MAX_WEIGHT = 1e100
 
 def check_sample_weight(given: Any, like: Any) -> Array:
     """Sample weights of a user, one per row of ``like``; all 1 where none are given."""
-    given = targets_as_array(as_numpy(given), "sample_weight")
+    given = targets_as_array(given, "sample_weight")
     if given is not None and not is_number(given):
         given = as_floats(given, "sample_weight")
     return rescale_weights(_check_sample_weight(given, like, dtype=np.float64, ensure_non_negative=True))
@@ -30,7 +29,7 @@ def check_sample_weight(given: Any, like: Any) -> Array:
 
 def check_scored(y: Any, sample_weight: Any) -> tuple[Any, Array | None]:
     """Targets and weights of a user for a score, as a fit reads them; None where there are no weights."""
-    y = targets_as_array(as_numpy(y))
+    y = targets_as_array(y)
     return y, None if sample_weight is None else check_sample_weight(sample_weight, y)
 
 

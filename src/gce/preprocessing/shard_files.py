@@ -212,8 +212,8 @@ def _open_batches(source: Iterable[Any]) -> list[Piece]:
     for i, batch in enumerate(source):
         if not isinstance(batch, pa.RecordBatch | pa.Table):
             raise TypeError(
-                f"item {i} of source is of type {type(batch).__name__}: give pyarrow.RecordBatch or pyarrow.Table, or "
-                "only paths"
+                f"item {i} of source is of type {type(batch).__name__} ({short_repr(batch)}): give "
+                "pyarrow.RecordBatch or pyarrow.Table, or only paths"
             )
         pieces.append(Piece(f"batch {i}", batch.schema, (batch.num_rows,), "", partial(batches.read, i)))
     return pieces

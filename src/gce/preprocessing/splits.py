@@ -29,6 +29,7 @@ from gce._utils.params import count, is_iterable, short_repr
 from gce.preprocessing.row_hashes import hash_row_set
 from gce.preprocessing.sample_weights import effective_count
 from gce.preprocessing.sparse import Matrix, SparseRows
+from gce.preprocessing.targets import targets_as_array
 
 Array = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -258,8 +259,28 @@ def shuffled_folds(folds: int, *, stratified: bool, grouped: bool, seed: int) ->
     return kinds[stratified, grouped](folds, shuffle=True, random_state=seed)
 
 
-def check_groups(groups: NDArray[Any]) -> NDArray[Any]:
-    """Groups of rows ``(n,)``, as they are; a ValueError where they cannot be told apart."""
+def check_groups(given: Any, rows: int | None = None) -> NDArray[Any]:
+    """Groups of rows of a user, as an array ``(n,)``.
+
+    Parameters
+    ----------
+    given : array-like of shape (n,)
+        What a user gave.
+    rows : int, optional
+        How many there must be.
+
+    Raises
+    ------
+    ValueError
+        There is not one for each row, or they cannot be told apart.
+    """
+    groups = np.asarray(targets_as_array(given, "groups"))
+    if groups.ndim == 2 and groups.shape[1] == 1:
+        groups = groups[:, 0]
+    if groups.ndim != 1:
+        raise ValueError(f"groups must be of shape (n,), one number or text per row, got shape {groups.shape}")
+    if rows is not None and len(groups) != rows:
+        raise ValueError(f"groups has {len(groups)} entries for {rows} rows: give one per row")
     try:
         np.unique(groups)
     except (TypeError, ValueError) as error:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gce._utils.devices import as_numpy
 from gce.preprocessing.targets import targets_as_array
 
 Array = NDArray[np.float64]
@@ -43,7 +42,7 @@ def read_survival(y: Any, name: str = "y") -> Array:
     >>> read_survival(np.array([(True, 3.0), (False, 5.0)], dtype=[("event", bool), ("time", float)])).tolist()
     [[1.0, 3.0], [0.0, 5.0]]
     """
-    given = targets_as_array(as_numpy(y), name)
+    given = targets_as_array(y, name)
     if given is None:
         raise ValueError(f"{name} is missing: give events and times, as a structured array or as two columns")
     both = np.asarray(given)

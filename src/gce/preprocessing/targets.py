@@ -30,7 +30,7 @@ _MAX_LABEL = 2.0**63
 
 
 def targets_as_array(y: Any, name: str = "y") -> Any:
-    """Targets as an array, from a data frame or series of any library; anything else is returned unchanged.
+    """Targets as an array, from a data frame, series or tensor of any library; anything else is returned unchanged.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def targets_as_array(y: Any, name: str = "y") -> Any:
     ValueError
         There are missing values (None, NA, masked); NaN among numbers is left to scikit-learn's checks.
     """
-    targets = _as_array(y)
+    targets = _as_array(as_numpy(y, name), name)
     if isinstance(targets, np.ma.MaskedArray):
         if np.ma.getmaskarray(targets).any():
             raise ValueError(f"{name} is a masked array with masked values: drop these rows")
@@ -73,7 +73,7 @@ def _check_even(y: Any, name: str) -> None:
         ) from error
 
 
-def _as_array(y: Any) -> Any:
+def _as_array(y: Any, name: str) -> Any:
     if isinstance(y, np.ndarray) and y.dtype.names is not None:
         # the structured array of scikit-survival: one column per field
         return np.column_stack([y[field] for field in y.dtype.names])
@@ -85,7 +85,7 @@ def _as_array(y: Any) -> Any:
         frame = nw.from_native(y, eager_only=True)
         columns = [_series_values(series) for series in frame.iter_columns()]
         if not columns:
-            raise ValueError("y is a data frame without columns: give one column per target")
+            raise ValueError(f"{name} is a data frame without columns: give one column per target")
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
     if nw.dependencies.is_into_series(y):
         return _series_values(nw.from_native(y, series_only=True))
@@ -291,7 +291,7 @@ def as_bound(given: Any, outputs: int) -> Tensor:
     """
     words = f"bound must be a positive number, or one for each of the {outputs} outputs, got {short_repr(given)}"
     try:
-        bound = np.asarray(as_numpy(given), dtype=np.float64)
+        bound = np.asarray(as_numpy(given, "bound"), dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(words) from error
     if bound.shape not in ((), (1,), (outputs,)) or not (np.isfinite(bound) & (bound > 0)).all():
@@ -318,7 +318,7 @@ def check_base_score(given: Any, rows: int, outputs: int) -> Array:
     ValueError
         The shape is another one, or there are infinite or missing values.
     """
-    base = as_floats(targets_as_array(as_numpy(given), "base_score"), "base_score")
+    base = as_floats(targets_as_array(given, "base_score"), "base_score")
     base = base[:, None] if base.ndim == 1 else base
     if base.ndim != 2 or len(base) != rows or base.shape[1] not in (1, outputs):
         raise ValueError(

@@ -59,7 +59,8 @@ class EarlyStopping:
         # checked here and not by the fit: a callback is any callable, of whose parameters a fit knows nothing
         for name, value in (("n_iter_no_change", n_iter_no_change), ("tol", tol)):
             _RULES[name].check(f"{type(self).__name__}: {name}", value)
-        self.n_iter_no_change, self.tol = n_iter_no_change, tol
+        # differences of numpy's unsigned integers are not negative
+        self.n_iter_no_change, self.tol = None if n_iter_no_change is None else int(n_iter_no_change), float(tol)
         self.best: dict[int, float] = {}
         self.best_round: dict[int, int] = {}
         self._risks: dict[int, list[float]] = {}

@@ -255,7 +255,7 @@ class ClassTarget:
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y has one class only, {classes.tolist()}: a classifier needs rows of at least 2 classes")
+            raise ValueError(f"y has one class only, {classes.tolist()}, of positive weight: a classifier needs more")
         return cls(classes, class_weight, temperature), one_hot(codes, len(classes)), codes
 
     @property

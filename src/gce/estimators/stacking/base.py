@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import Bunch, get_tags, indexable
@@ -20,7 +19,6 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from gce._utils.devices import as_numpy
 from gce._utils.params import FLAG, JOBS, SEED, Rules, check_parameters, count, instance, within
 from gce._utils.random import draw_seed
 from gce.estimators.stacking.checks import (
@@ -156,7 +154,7 @@ class BaseStack(MetaEstimatorMixin, _BaseComposition):
         self, members: Mapping[str, Any], weight: Array | None, groups: Any, fit_params: Mapping[str, Any]
     ) -> tuple[dict[str, Mapping[str, Any]], Mapping[str, Any]]:
         """Parameters of each member's ``fit``, and of the ``split`` of ``cv``."""
-        groups = None if groups is None else check_groups(np.asarray(targets_as_array(as_numpy(groups), "groups")))
+        groups = None if groups is None else check_groups(groups)
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=weight, groups=groups, **fit_params)
             split_params = {"groups": groups} if not hasattr(self.cv, "split") else routed["cv"]["split"]
@@ -207,7 +205,7 @@ class BaseStack(MetaEstimatorMixin, _BaseComposition):
         for name in ("result_", "n_features_in_"):
             self.__dict__.pop(name, None)
         X = select_columns(check_rows(X), None)
-        X, y = validate_data(self, X, targets_as_array(as_numpy(y)), skip_check_array=True)
+        X, y = validate_data(self, X, targets_as_array(y), skip_check_array=True)
         (X,) = indexable(X)
         task, y = self._learn_task(y)
         check_consistent_length(X, y)

@@ -134,9 +134,11 @@ def check_rows(X: Any) -> Any:
     Raises
     ------
     ValueError
-        There are none, or they are a sparse matrix with indices outside of it.
+        There are none, they are a class or a dict, or they are a sparse matrix with indices outside of it.
     """
     X = check_sparse(fill_masked(as_numpy(X)))
+    if isinstance(X, type):
+        raise ValueError(f"X is the class {X.__name__}: give rows, as an array, a list or a data frame")
     # a sparse matrix of keys is a dict too
     if isinstance(X, Mapping) and not issparse(X):
         raise ValueError("X is a dict: give rows, as an array, a list or a data frame")

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
+from gce._utils.params import copied
 from gce._utils.worker_processes import worker_processes
 from gce.estimators.stacking.checks import no_weights
 from gce.estimators.stacking.fold_average import FoldAverage
@@ -113,7 +113,8 @@ def cross_fit(
 def _full_fits(members: Mapping[str, Any], data: TrainingData) -> Iterator[Any]:
     """One task per member."""
     return (
-        delayed(fit_member)(name, clone(model), data.X, data.y, data.params[name]) for name, model in members.items()
+        delayed(fit_member)(name, copied(member_label(name, model), model), data.X, data.y, data.params[name])
+        for name, model in members.items()
     )
 
 
@@ -122,7 +123,9 @@ def _fold_fits(
 ) -> Iterator[Any]:
     """One task per (member, fold)."""
     return (
-        delayed(_fit_predict)(name, clone(model), data.X, data.y, data.params[name], fold, response, keep)
+        delayed(_fit_predict)(
+            name, copied(member_label(name, model), model), data.X, data.y, data.params[name], fold, response, keep
+        )
         for name, model in members.items()
         for fold in folds
     )

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Bunch, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from gce._utils.devices import as_numpy
 from gce.estimators.stacking.base import BaseStack
 from gce.estimators.stacking.checks import check_fittable, check_names, check_prefit, check_weights
 from gce.estimators.stacking.cross_fit import TrainingData
@@ -286,7 +285,8 @@ class EditableStack(BaseStack):
             return self._predict_members(X, y, sample_weight)
         if X is not None or y is not None or sample_weight is not None:
             raise ValueError(
-                "this stack keeps its members' predictions: leave out the rows, or call reweight with them"
+                "this stack keeps its members' predictions: leave out the rows (X, y, sample_weight), or call reweight "
+                "with them"
             )
         return kept
 
@@ -307,7 +307,7 @@ class EditableStack(BaseStack):
             raise ValueError(f"y must be given: {name!r} is fitted like the other members")
         assert known.splits is not None
         task = self.result_.task
-        y = task.encode(targets_as_array(as_numpy(y)))
+        y = task.encode(targets_as_array(y))
         weight = None if sample_weight is None else check_weights(sample_weight, y)
         params, _ = self._route({name: model}, weight, None, {})
         check_fittable(name, model, "sample_weight" in params[name], self.fold_weight > 0)

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
-from gce._utils.devices import as_numpy
 from gce.estimators.stacking.checks import check_weights
 from gce.estimators.stacking.out_of_fold import OutOfFold
 from gce.estimators.stacking.problem import StackProblem
@@ -39,7 +38,7 @@ def restrict(solution: Solution, index: list[int]) -> Solution:
 
 def problem_on(task: StackTask, X: Any, y: Any, sample_weight: Any) -> StackProblem:
     """The problem of finding weights on other rows than those of the fit."""
-    y = task.encode(targets_as_array(as_numpy(y)))
+    y = task.encode(targets_as_array(y))
     check_consistent_length(X, y)
     return task.problem(y, check_weights(sample_weight, y))
 
@@ -59,8 +58,8 @@ def check_same_rows(known: OutOfFold, task: StackTask, X: Any, y: Any, sample_we
             same = np.array_equal(weight[known.rows] / weight.sum(), known.problem.weight)
     if not same:
         raise ValueError(
-            f"the {n} rows given, with their targets and weights, are not the {len(known.rows)} rows of positive "
-            "weight that the members predicted: give the same rows, or call reweight with the new ones first"
+            f"the {n} rows of X, with their targets and weights, are not the {len(known.rows)} rows of positive weight "
+            "that the members predicted: give the same rows, or call reweight with the new ones first"
         )
 
 

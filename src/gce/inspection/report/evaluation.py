@@ -181,7 +181,7 @@ class Evaluation(Predictions):
 def evaluate(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Evaluation:
     """Try a fitted model on rows; samples with zero weight are ignored."""
     check_is_fitted(model)
-    X, y, weight = positive_weight_rows(as_numpy(X), np.asarray(targets_as_array(as_numpy(y))), sample_weight)
+    X, y, weight = positive_weight_rows(as_numpy(X), np.asarray(targets_as_array(y)), sample_weight)
     result = model.result_
     sheet = model.read_rows(X)
     coded = result.table.encode(sheet)

@@ -78,7 +78,7 @@ def evaluate_stack(stack: Any, X: Any, y: Any, sample_weight: ArrayLike | None) 
     classifies = is_classifier(stack)
     if classifies and not hasattr(stack, "predict_proba"):
         raise ValueError(f"a report needs probabilities, and the loss of this {type(stack).__name__} defines none")
-    X, y, weight = positive_weight_rows(as_numpy(X), np.asarray(targets_as_array(as_numpy(y))), sample_weight)
+    X, y, weight = positive_weight_rows(as_numpy(X), np.asarray(targets_as_array(y)), sample_weight)
     result, task = stack.result_, stack.result_.task
     X, encoded = stack._validate_rows(X), task.encode(y)
     check_consistent_length(X, encoded)
