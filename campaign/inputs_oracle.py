@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -43,6 +44,8 @@ FOREIGN = (f"{Path('sklearn')}/",)
 MOST_LETTERS = 2000
 #: What precedes the words of a check of validation rows, which may be scikit-learn's.
 VALIDATION = "validation rows (X_val, y_val): "
+#: What is noted at the error of a member of a stack.
+OF_MEMBERS = re.compile(r"while fitting member '.+' \(\w+\)")
 #: What an error about the machine names.
 MACHINE_WORDS = ("file", "folder", "path", "install", "gib", "allocate", "/", "director")
 
@@ -110,14 +113,19 @@ def check_warnings(what: str, said: list[warnings.WarningMessage]) -> None:
         if not issubclass(warning.category, UserWarning):
             place = f"{Path(warning.filename).name}:{warning.lineno}"
             raise FaultError(f"{what}: {warning.category.__name__} at {place}: {shortened(str(warning.message))}")
-    if len(said) > MOST_WARNINGS:
-        raise FaultError(f"{what}: {len(said)} warnings, the first is {shortened(str(said[0].message))}")
+    # Python shows the same words of the same line once
+    different = {(str(warning.message), warning.filename, warning.lineno) for warning in said}
+    if len(different) > MOST_WARNINGS:
+        raise FaultError(f"{what}: {len(different)} warnings, the first is {shortened(str(said[0].message))}")
 
 
 def unlawful(error: Exception, mentions: tuple[Mention, ...]) -> str:
     """What is wrong with an exception; empty where it is as scikit-learn's users expect it."""
     words = str(error)
     shown = f"{type(error).__name__} at {place(error)}: {shortened(words)}"
+    if any(OF_MEMBERS.fullmatch(note) for note in getattr(error, "__notes__", ())):
+        # a member's own error, as its library raises it
+        return ""
     of_the_machine = isinstance(error, OF_THE_MACHINE)
     if not of_the_machine and (not isinstance(error, CUSTOMARY) or of_numpy(error)):
         return shown

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from numbers import Number
 from typing import Any
 
+import numpy as np
+import torch
+
 #: A word or phrase, or several of which all are needed.
 Mention = str | tuple[str, ...]
 
 #: How an error names each part of the data, or what was made of it.
 PARTS: dict[str, tuple[str, ...]] = {
     # rows of a stack are seen by its members
-    "X": ("X", "column", "these rows, which have"),
+    "X": ("X", "column", "these rows, which have", "returns NaN or infinity"),
     "y": ("y", "labels", "classes", "one class"),
     "sample_weight": ("sample_weight", "sample weight", "sample weights", "positive weight", "training rows"),
     "groups": ("groups", "training rows"),
@@ -34,9 +37,9 @@ OF_SKLEARN: tuple[str, ...] = (
 )  # fmt: skip
 #: What a method says of a model that does not have what it needs, whatever its arguments are.
 OF_METHODS: dict[str, tuple[Mention, ...]] = {
-    "save": ("joblib.dump",),
+    "save": ("joblib.dump", "labels of type"),
     "to_onnx": ("joblib.dump",),
-    "add": ("raw scores of loss", "member"),
+    "add": ("raw scores of loss", "member", "X, y, sample_weight or groups differ"),
     "remove": ("only the offset would be left",),
     "bound_report": ("a bound report is possible", "a bound report is not possible"),
     "shap_interaction_values": ("interaction values are",),
@@ -44,12 +47,14 @@ OF_METHODS: dict[str, tuple[Mention, ...]] = {
 #: What an error says in place of a parameter's name: a number of folds is a splitter's, and where raw scores overflow
 #: only validation shows it.
 INSTEAD: dict[str, tuple[Mention, ...]] = {
-    "cv": ("n_splits",),
+    "cv": ("n_splits", "The 'groups' parameter"),
     "validation_fraction": ("test_size",),
     "source": ("source is empty",),
     "target": ("need a target",),
     **dict.fromkeys(("offset", "bound"), ("offset and bound must be of the targets' size",)),
 }
+#: Values of which an error may show one part.
+PARTED = list | tuple | set | frozenset | dict | bytes | bytearray | range
 #: Letters of a value that an error repeats in any case.
 MOST_SHOWN = 60
 
@@ -67,18 +72,25 @@ def mentioned(values: dict[str, Any]) -> tuple[Mention, ...]:
         word, shown = name.rsplit("__", 1)[-1], on_one_line(repr(value))
         short = len(shown) <= MOST_SHOWN and "0x" not in shown
         found += [(word, on_one_line(form)) for form in forms_of(value) if form] if short else [word]
+        # objects of this library check their own parameters
+        found += [type(value).__name__] if type(value).__module__.startswith("gce.") else []
         found += INSTEAD.get(name, ())
     return tuple(dict.fromkeys(found))
 
 
 def forms_of(value: Any, depth: int = 2) -> Iterator[str]:
-    """How an error may show a value: as it is, by its shape, or by what is wrong inside of it."""
-    yield from (repr(value), str(value))
+    """How an error may show a value: as it is, by its type or shape, or by what is wrong inside of it."""
+    yield from (repr(value), str(value), f"({type(value).__name__})")
     if hasattr(value, "shape"):
         yield str(tuple(value.shape))
+    if isinstance(value, list):
+        yield str((len(value),))
     if isinstance(value, Number):
         yield "()"
-    if depth and isinstance(value, list | tuple | set | frozenset | dict | bytearray | range):
+    if isinstance(value, dict):
+        yield from forms_of(list(value.values()), depth)
+    arrays = np.ndarray | torch.Tensor
+    if depth and (isinstance(value, PARTED) or (isinstance(value, arrays) and value.ndim)):
         for part in value:
             yield from forms_of(part, depth - 1)
 

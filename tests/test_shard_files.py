@@ -324,7 +324,7 @@ def test_sources_of_another_type():
         Shards(batch for batch in FINE.to_batches()).open()
     with pytest.raises(TypeError, match="can be read only once"):
         Shards(pa.RecordBatchReader.from_batches(FINE.schema, FINE.to_batches())).open()
-    with pytest.raises(TypeError, match="item 1 of source is of type dict"):
+    with pytest.raises(TypeError, match=": its item 1 is of type dict"):
         Shards([FINE, {}]).open()
     with pytest.raises(TypeError, match="source is 7: give paths"):
         Shards(7).open()

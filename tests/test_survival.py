@@ -280,7 +280,7 @@ BAD = {
     "zero": ([[1.0, 0.0], [0.0, 2.0]], "positive and finite, but y has 0"),
     "infinite": ([[1.0, np.inf], [0.0, 2.0]], "positive and finite, but y has inf"),
     "missing": ([[1.0, np.nan], [0.0, 2.0]], "missing values"),
-    "no event": ([[0.0, 1.0], [0.0, 2.0]], "no event, only 2 censored times"),
+    "no event": ([[0.0, 1.0], [0.0, 2.0]], "no event in rows of positive weight, only 2 censored times"),
     "one column": ([1.0, 2.0], "two columns"),
     "swapped": ([[5.0, 1.0], [2.0, 0.0]], "but has 5"),
 }
@@ -381,5 +381,5 @@ def test_rows_for_validation_may_all_be_censored_but_not_those_that_are_learned_
     expected = breslow(target.encode(y[:90])[:, 0], np.ones(90), hazards, model.loss_, target.scale)
     np.testing.assert_allclose(model.baseline_, expected)
     for learn in (small(loss=loss).fit, model.reweight):
-        with pytest.raises(ValueError, match="y has no event, only 30 censored times"):
+        with pytest.raises(ValueError, match="y has no event in rows of positive weight, only 30 censored times"):
             learn(X[90:], y[90:])

@@ -123,6 +123,7 @@ class Survival(ConvexModel):
         if times is None:
             return self.event_times_
         given = as_floats(as_numpy(times, "times"), "times")
+        given = given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
         if given.ndim != 1:
             raise ValueError(f"times must be of shape (t,), got {short_repr(times)}")
         if np.isnan(given).any() or (given < 0).any():

@@ -22,9 +22,9 @@ from gce.preprocessing.sample_weights import check_scored
 from gce.preprocessing.targets import (
     as_floats,
     check_base_score,
-    check_label_size,
     check_magnitude,
     check_regression_targets,
+    check_scored_labels,
 )
 from gce.training.calibration import residual_range
 from gce.training.scores import residual_scales
@@ -193,7 +193,7 @@ class Classification(ClassifierMixin, ConvexModel):
         """
         check_is_fitted(self)
         y, sample_weight = check_scored(y, sample_weight)
-        check_label_size(np.asarray(y))
+        check_scored_labels(np.asarray(y), self.classes_)
         if getattr(y, "dtype", None) == np.float16:
             # scipy's sparse matrices, which scikit-learn keeps several labels in, have no such type
             y = y.astype(np.float32)

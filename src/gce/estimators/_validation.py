@@ -27,6 +27,7 @@ from gce.preprocessing import (
     fill_masked,
     is_tabular,
     read_frame,
+    refuse_class,
     select_columns,
     targets_as_array,
 )
@@ -243,7 +244,7 @@ def read_samples(
 
 def read_table(model: Any, X: Any) -> Frame:
     """Rows like those of the fit, column by column."""
-    _refuse_shards(model, X)
+    _check_in_memory(model, X)
     names = getattr(model, "feature_names_in_", None)
     if names is None and _needs_no_check(model, X):
         return Frame.from_matrix(np.ascontiguousarray(X, dtype=np.float64))
@@ -352,7 +353,8 @@ def _scorer(
     return ScorerMetric(model.scoring, loss, problem.offset, labels, held_out, target, weighted)
 
 
-def _refuse_shards(model: Any, X: Any) -> None:
+def _check_in_memory(model: Any, X: Any) -> None:
+    refuse_class(X)
     if isinstance(X, Shards):
         raise TypeError(
             f"{type(model).__name__} takes rows in memory here, not Shards: fit them with GCERegressor, "
@@ -362,7 +364,7 @@ def _refuse_shards(model: Any, X: Any) -> None:
 
 def _read_both(model: Any, X: Any, y: Any, reset: bool) -> tuple[Frame, NDArray[Any]]:
     """Rows and targets, checked as scikit-learn does."""
-    _refuse_shards(model, X)
+    _check_in_memory(model, X)
     several = model.__sklearn_tags__().target_tags.multi_output or (is_classifier(model) and has_labels(y))
     about_y = {"multi_output": several, "y_numeric": is_regressor(model)}
     if is_regressor(model):

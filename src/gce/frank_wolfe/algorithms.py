@@ -192,6 +192,11 @@ class Boosting(Algorithm):
     def __init__(self, learning_rate: float = 0.1) -> None:
         self.learning_rate = learning_rate
 
+    @property
+    def _rate(self) -> float:
+        # torch multiplies by no fraction
+        return float(self.learning_rate)
+
     def bound_factor(self, calls: float) -> float:
         """The factor by which the bound is inflated for so many steps, each at most ``learning_rate`` of an atom.
 
@@ -200,7 +205,7 @@ class Boosting(Algorithm):
         calls : float
             Maximum number of oracle calls.
         """
-        return 1 + self.learning_rate * calls
+        return 1 + self._rate * calls
 
     def iterate(
         self,
@@ -257,7 +262,7 @@ class Boosting(Algorithm):
             # still a lower estimate, where outputs have different factors
             gap = gap / model.scale.max() if isinstance(model, ScaledRisk) else gap
             max_step = active.weights[:, 0].clone()
-            size = torch.minimum(self.learning_rate * proposal.step_length[:, None], max_step)
+            size = torch.minimum(self._rate * proposal.step_length[:, None], max_step)
             # two operations: fused, they would round otherwise than those of other devices
             active.add(proposal, size, gap, active.pred + size[:, None] * proposal.outputs)
             calls = calls + 1
@@ -287,7 +292,7 @@ class Boosting(Algorithm):
                 bound,
                 active.pred,
                 active.weights[:, 0, 0],
-                self.learning_rate,
+                self._rate,
                 members.tolist(),
                 model,
             )
@@ -323,9 +328,9 @@ class Boosting(Algorithm):
         newest = active.slots[-1]
         if newest.step_length is None or not risk.smooth:
             size, limit = super().search(risk, active, line_search, go, t)
-            return self.learning_rate * size, limit
+            return self._rate * size, limit
         limit = active.limit(go)
-        return torch.minimum(self.learning_rate * newest.step_length[newest.position][:, None], limit), limit
+        return torch.minimum(self._rate * newest.step_length[newest.position][:, None], limit), limit
 
 
 def _step(active: ActiveSet, risk: Tensor, size: Tensor, max_step: Tensor, seconds: float) -> Step:

@@ -13,7 +13,7 @@ from gce.preprocessing.targets import (
     one_hot,
     targets_as_array,
 )
-from gce.preprocessing.values import fill_masked
+from gce.preprocessing.values import fill_masked, refuse_class
 
 __all__ = [
     "Column",
@@ -29,6 +29,7 @@ __all__ = [
     "is_tabular",
     "one_hot",
     "read_frame",
+    "refuse_class",
     "select_columns",
     "targets_as_array",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from gce._utils.params import is_number
+from gce._utils.params import is_number, short_repr
 from gce.preprocessing.targets import as_floats, targets_as_array
 
 Array = NDArray[np.float64]
@@ -30,6 +30,8 @@ def check_sample_weight(given: Any, like: Any) -> Array:
 def check_scored(y: Any, sample_weight: Any) -> tuple[Any, Array | None]:
     """Targets and weights of a user for a score, as a fit reads them; None where there are no weights."""
     y = targets_as_array(y)
+    if np.ndim(y) == 0:
+        raise ValueError(f"y must have one target per row, got {short_repr(y)}")
     return y, None if sample_weight is None else check_sample_weight(sample_weight, y)
 
 

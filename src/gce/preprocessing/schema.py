@@ -225,7 +225,7 @@ class Schema:
         for column, sign in zip(self.columns, listed, strict=True):
             if sign and not column.is_number:
                 raise ValueError(
-                    f"monotonic_cst constrains {column.name!r}, which has no order because it is a {column.kind}"
+                    f"monotonic_cst is {sign} for {column.name!r}, which has no order because it is a {column.kind}"
                 )
         return listed.astype(np.int64)
 

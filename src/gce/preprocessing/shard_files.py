@@ -212,8 +212,8 @@ def _open_batches(source: Iterable[Any]) -> list[Piece]:
     for i, batch in enumerate(source):
         if not isinstance(batch, pa.RecordBatch | pa.Table):
             raise TypeError(
-                f"item {i} of source is of type {type(batch).__name__} ({short_repr(batch)}): give "
-                "pyarrow.RecordBatch or pyarrow.Table, or only paths"
+                f"source must be pyarrow.RecordBatch or pyarrow.Table objects, or only paths, got {short_repr(source)}"
+                f": its item {i} is of type {type(batch).__name__}"
             )
         pieces.append(Piece(f"batch {i}", batch.schema, (batch.num_rows,), "", partial(batches.read, i)))
     return pieces

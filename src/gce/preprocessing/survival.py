@@ -80,7 +80,8 @@ def check_events(y: Array) -> None:
     """Raise a ValueError where there is no event among events and times ``(n, 2)``."""
     if not y[:, 0].any():
         raise ValueError(
-            f"y has no event, only {len(y)} censored times: there is nothing to learn of when events happen"
+            f"y has no event in rows of positive weight, only {len(y)} censored times: there is nothing to learn of "
+            "when events happen"
         )
 
 

@@ -52,7 +52,10 @@ def targets_as_array(y: Any, name: str = "y") -> Any:
     values = _objects(targets)
     # numpy would convert NaN in a list of text to the text "nan"
     words = any(isinstance(value, str) for value in values)
-    if any(is_missing(value) and (words or not isinstance(value, float | np.floating)) for value in values):
+    numbers = float | np.floating
+    # of an array of objects scikit-learn would not say whose values are missing
+    any_kind = words or isinstance(values, np.ndarray)
+    if any(is_missing(value) and (any_kind or not isinstance(value, numbers)) for value in values):
         advice = ", or make them a class" if name == "y" else ""
         raise ValueError(f"{name} has missing values (None, NaN or NA): drop these rows{advice}")
     if any(isinstance(value, Sized) and not isinstance(value, str | bytes) for value in values):
@@ -224,6 +227,18 @@ def check_label_size(y: Any) -> None:
     """Raise a ValueError for numbers as labels that no integer can be compared with."""
     if isinstance(y, np.ndarray) and y.dtype.kind == "f" and (np.abs(y.astype(np.longdouble)) >= _MAX_LABEL).any():
         raise ValueError(f"y holds {np.nanmax(np.abs(y)):.3g} as a label: give classes by smaller numbers, or as text")
+
+
+def check_scored_labels(y: NDArray[Any], classes: Any) -> None:
+    """Raise a ValueError for labels ``(n,)`` or ``(n, labels)`` that cannot be compared with predicted classes."""
+    check_label_size(y)
+    known = np.asarray(classes)
+    dates = {"M", "m"} & {y.dtype.kind, known.dtype.kind}
+    if dates and y.dtype.kind != known.dtype.kind:
+        raise ValueError(
+            f"y holds labels of type {y.dtype}, which cannot be compared with the classes of the fit, "
+            f"{short_repr(known.tolist())}: give labels of their type, {known.dtype}"
+        )
 
 
 def sorted_labels(y: NDArray[Any]) -> NDArray[Any]:

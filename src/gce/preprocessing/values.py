@@ -55,6 +55,12 @@ def _plain(value: Any) -> Any:
     return value.item() if plain else value
 
 
+def refuse_class(X: Any) -> None:
+    """Raise a ValueError where rows are a class, such as ``pandas.DataFrame`` itself."""
+    if isinstance(X, type):
+        raise ValueError(f"X is the class {X.__name__}: give rows, as an array, a list or a data frame")
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value is missing: None, NaN (of a decimal too), NA or NaT."""
     if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from gce._utils.devices import as_numpy
 from gce.preprocessing.sample_weights import check_sample_weight
 from gce.preprocessing.sparse import check_sparse
-from gce.preprocessing.values import fill_masked
+from gce.preprocessing.values import fill_masked, refuse_class
 from gce.training.predictions import Array, member_label
 
 
@@ -137,8 +137,7 @@ def check_rows(X: Any) -> Any:
         There are none, they are a class or a dict, or they are a sparse matrix with indices outside of it.
     """
     X = check_sparse(fill_masked(as_numpy(X)))
-    if isinstance(X, type):
-        raise ValueError(f"X is the class {X.__name__}: give rows, as an array, a list or a data frame")
+    refuse_class(X)
     # a sparse matrix of keys is a dict too
     if isinstance(X, Mapping) and not issparse(X):
         raise ValueError("X is a dict: give rows, as an array, a list or a data frame")

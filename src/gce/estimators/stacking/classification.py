@@ -23,7 +23,7 @@ from gce.losses import CrossEntropy, Logistic, LogMixture, Loss, Squared
 from gce.preprocessing import check_labels, one_hot
 from gce.preprocessing.sample_weights import check_scored
 from gce.preprocessing.splits import Split
-from gce.preprocessing.targets import check_known_labels, check_label_size
+from gce.preprocessing.targets import check_known_labels, check_scored_labels
 from gce.training.predictions import Array, Probabilities, RawScores, member_label
 from gce.training.scoring import class_codes, decision_values
 
@@ -186,7 +186,7 @@ class ClassificationStack(ClassifierMixin, EditableStack):
         """
         check_is_fitted(self)
         y, sample_weight = check_scored(y, sample_weight)
-        check_label_size(np.asarray(y))
+        check_scored_labels(np.asarray(y), self.classes_)
         return float(super().score(X, y, sample_weight))
 
     @property

@@ -58,7 +58,7 @@ def check_same_rows(known: OutOfFold, task: StackTask, X: Any, y: Any, sample_we
             same = np.array_equal(weight[known.rows] / weight.sum(), known.problem.weight)
     if not same:
         raise ValueError(
-            f"the {n} rows of X, with their targets and weights, are not the {len(known.rows)} rows of positive weight "
+            f"X, y or sample_weight differ: the {n} rows given are not the {len(known.rows)} rows of positive weight "
             "that the members predicted: give the same rows, or call reweight with the new ones first"
         )
 

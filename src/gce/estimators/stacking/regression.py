@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from gce._utils.params import look_up
@@ -116,6 +116,7 @@ class RegressionStack(RegressorMixin, EditableStack):
         check_is_fitted(self)
         y, sample_weight = check_scored(y, sample_weight)
         y = as_floats(y, "y")
+        assert_all_finite(y, input_name="y")
         check_magnitude(y)
         return float(super().score(X, y, sample_weight))
 

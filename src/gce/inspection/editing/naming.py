@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gce._utils.params import is_iterable
+from gce._utils.params import is_iterable, short_repr
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 
 #: How atoms are called, and nothing else may be.
@@ -46,11 +46,16 @@ def check_known(given: str | Iterable[str], known: Collection[str]) -> list[str]
     """One name or several, each of which must be known."""
     names: list[Any] = [given] if isinstance(given, str) or not is_iterable(given) else list(given)
     if not names:
-        raise ValueError("there is nothing to remove: give a name, or a list of names")
+        raise ValueError(
+            f"names is {short_repr(given)}, so there is nothing to remove: give a name, or a list of names"
+        )
     for name in names:
         if name not in known:
             near = get_close_matches(str(name), known, n=3, cutoff=0.0)
-            raise ValueError(f"there is no {name!r} here: the nearest names are {', '.join(map(repr, near))}")
+            raise ValueError(
+                f"names has {short_repr(name)}, which is none of this model: the nearest are "
+                f"{', '.join(map(repr, near))}"
+            )
     return names
 
 

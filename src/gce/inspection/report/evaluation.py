@@ -41,6 +41,7 @@ from gce.preprocessing import Frame, targets_as_array
 from gce.preprocessing.frames import is_frame
 from gce.preprocessing.sample_weights import check_sample_weight
 from gce.preprocessing.sparse import SparseRows
+from gce.preprocessing.values import refuse_class
 
 Array = NDArray[np.float64]
 
@@ -216,6 +217,7 @@ def positive_weight_rows(
     X: Any, y: NDArray[Any], sample_weight: ArrayLike | None
 ) -> tuple[Any, NDArray[Any], Array | None]:
     """Rows, targets and weights without the rows of weight 0."""
+    refuse_class(X)
     if sample_weight is None:
         return X, y, None
     check_consistent_length(X, y)
