@@ -5,9 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from gce._utils.interrupts import HeldInterrupts
+
 
 def import_optional(module: str, name: str) -> Any:
-    """Import a module of an optional dependency.
+    """Import a module of an optional dependency; Ctrl-C takes effect when that is done.
 
     Parameters
     ----------
@@ -22,7 +24,8 @@ def import_optional(module: str, name: str) -> Any:
         It is not installed; the message says how to install it.
     """
     try:
-        return import_module(module)
+        with HeldInterrupts():
+            return import_module(module)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f'{error.name} is not installed: pip install "greedy-convex-ensemble[{name}]"', name=error.name
