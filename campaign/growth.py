@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -13,24 +15,36 @@ from typing import NamedTuple
 #: predictions after the warm-up of a full run 4,000 are of regressors: those of 1,000 rows take 31 MiB; 400 models take
 #: more.
 ROOM = 12 * 2**20
+#: Seconds that threads have to end.
+ENDING = 1.0
 
 
 class Footprint(NamedTuple):
-    """What a process has: bytes of memory, threads, and open files."""
+    """What a process has: bytes of memory, threads, open files, and how many threads have which name."""
 
     memory: int
     threads: int
     handles: int
+    names: Counter[str]
 
 
 def footprint() -> Footprint:
     """What this process has now, without what could be freed."""
+    # a thread that was joined is listed until the system has ended it
+    time.sleep(ENDING)
     gc.collect()
     if hasattr(trim := ctypes.CDLL(None), "malloc_trim"):
         trim.malloc_trim(0)
     memory = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    threads, handles = (sum(1 for _ in Path("/proc/self", what).iterdir()) for what in ("task", "fd"))
-    return Footprint(memory, threads, handles)
+    names = Counter(_name(thread) for thread in Path("/proc/self/task").iterdir())
+    return Footprint(memory, names.total(), sum(1 for _ in Path("/proc/self/fd").iterdir()), names)
+
+
+def _name(thread: Path) -> str:
+    try:
+        return (thread / "comm").read_text().strip()
+    except OSError:
+        return "ended meanwhile"
 
 
 def growth(work: Callable[[int], object], count: int, warm: int) -> Footprint:
@@ -51,7 +65,8 @@ def growth(work: Callable[[int], object], count: int, warm: int) -> Footprint:
     for i in range(warm, count):
         work(i)
     after = footprint()
-    return Footprint(*(now - then for now, then in zip(after, before, strict=True)))
+    more = (now - then for now, then in zip(after[:3], before[:3], strict=True))
+    return Footprint(*more, after.names - before.names)
 
 
 def too_much(grown: Footprint) -> str | None:
@@ -59,7 +74,7 @@ def too_much(grown: Footprint) -> str | None:
     if grown.memory > ROOM:
         return f"memory grew by {grown.memory / 2**20:.1f} MiB"
     if grown.threads > 0:
-        return f"{grown.threads} threads more"
+        return f"{grown.threads} threads more: {', '.join(grown.names.elements())}"
     if grown.handles > 0:
         return f"{grown.handles} open files more"
     return None

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,8 @@ def test_fits_and_predictions_leave_nothing_behind(tmp_path):
     assert run(GROWTH, tmp_path) is None
 
 
-def test_growth_is_noticed():
+def test_growth_is_noticed(monkeypatch):
+    monkeypatch.setattr("campaign.growth.ENDING", 0.0)
     kept, end = [], threading.Event()
 
     def leak_thread(_):
@@ -85,7 +87,7 @@ def test_growth_is_noticed():
     larger = too_much(growth(lambda i: kept.append(bytearray(os.urandom(1)) * 2**20), 20, 4))
     assert larger.startswith("memory grew by 1")
     try:
-        assert too_much(growth(leak_thread, 5, 2)) == "3 threads more"
+        assert too_much(growth(leak_thread, 5, 2)).startswith("3 threads more: ")
         assert too_much(growth(leak_handle, 5, 2)) == "3 open files more"
     finally:
         end.set()
@@ -95,4 +97,4 @@ def test_growth_is_noticed():
             elif not isinstance(each, bytearray):
                 os.close(each)
     assert too_much(growth(lambda i: bytearray(2**20), 20, 4)) is None
-    assert too_much(Footprint(0, -1, -1)) is None
+    assert too_much(Footprint(0, -1, -1, Counter())) is None
