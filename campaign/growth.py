@@ -15,6 +15,9 @@ from typing import NamedTuple
 #: predictions after the warm-up of a full run 4,000 are of regressors: those of 1,000 rows take 31 MiB; 400 models take
 #: more.
 ROOM = 12 * 2**20
+#: Threads that pools, such as Arrow's, may begin after a warm-up, when they first have more to do at once. A thread that
+#: each fit of one of the models leaves is forty more in a full run.
+BEGUN = 4
 #: Seconds that threads have to end.
 ENDING = 1.0
 
@@ -73,7 +76,7 @@ def too_much(grown: Footprint) -> str | None:
     """What grew, in words; None where nothing did."""
     if grown.memory > ROOM:
         return f"memory grew by {grown.memory / 2**20:.1f} MiB"
-    if grown.threads > 0:
+    if grown.threads > BEGUN:
         return f"{grown.threads} threads more: {', '.join(grown.names.elements())}"
     if grown.handles > 0:
         return f"{grown.handles} open files more"

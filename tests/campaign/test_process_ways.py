@@ -87,7 +87,7 @@ def test_growth_is_noticed(monkeypatch):
     larger = too_much(growth(lambda i: kept.append(bytearray(os.urandom(1)) * 2**20), 20, 4))
     assert larger.startswith("memory grew by 1")
     try:
-        assert too_much(growth(leak_thread, 5, 2)).startswith("3 threads more: ")
+        assert too_much(growth(leak_thread, 7, 2)).startswith("5 threads more: ")
         assert too_much(growth(leak_handle, 5, 2)) == "3 open files more"
     finally:
         end.set()
