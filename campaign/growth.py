@@ -15,8 +15,8 @@ from typing import NamedTuple
 #: predictions after the warm-up of a full run 4,000 are of regressors: those of 1,000 rows take 31 MiB; 400 models take
 #: more.
 ROOM = 12 * 2**20
-#: Threads that pools, such as Arrow's, may begin after a warm-up, when they first have more to do at once. A thread that
-#: each fit of one model leaves is forty more in a full run.
+#: Threads that pools, such as Arrow's, may begin after a warm-up, when they first have more to do at once. A thread
+#: that each fit of one model leaves is forty more in a full run.
 BEGUN = 4
 #: Seconds that threads have to end.
 ENDING = 1.0
