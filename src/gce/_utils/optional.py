@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from gce._utils.interrupts import HeldInterrupts
-
 
 def import_optional(module: str, name: str) -> Any:
     """Import a module of an optional dependency; Ctrl-C takes effect when that is done.
@@ -23,6 +21,9 @@ def import_optional(module: str, name: str) -> Any:
     ModuleNotFoundError
         It is not installed; the message says how to install it.
     """
+    # loaded with the first optional package, and not by fits without one
+    from gce._utils.interrupts import HeldInterrupts
+
     try:
         with HeldInterrupts():
             return import_module(module)

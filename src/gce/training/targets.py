@@ -255,9 +255,7 @@ class ClassTarget:
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(
-                f"y has one class only, {classes.tolist()}, in rows of positive weight: a classifier needs 2 or more"
-            )
+            raise ValueError(f"y has one class only in rows of positive weight, {classes.tolist()}: give 2 or more")
         return cls(classes, class_weight, temperature), one_hot(codes, len(classes)), codes
 
     @property
