@@ -62,12 +62,14 @@ class Graph:
         str
             The same numbers in increasing order.
         """
+        # with one row more and without it again: of no row onnxruntime 1.30.0 ends the process by a division by zero
+        more = self("Concat", values, np.zeros((1, count)), axis=0)
         result, number = f"/TopK_{len(self._nodes)}", self._constant(np.array([count]))
         # the second output, the indices, is not optional
         outputs = [result, f"{result}_indices"]
-        node = self._onnx.helper.make_node("TopK", [values, number], outputs, result, axis=1, largest=0, sorted=1)
+        node = self._onnx.helper.make_node("TopK", [more, number], outputs, result, axis=1, largest=0, sorted=1)
         self._nodes.append(node)
-        return result
+        return self("Slice", result, np.array([0]), np.array([-1]), np.array([0]))
 
     def _constant(self, value: Values | np.generic) -> str:
         name = f"/constant_{len(self._constants)}"
