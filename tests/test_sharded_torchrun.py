@@ -62,8 +62,10 @@ def test_the_command_gives_the_model_of_one_process(fitted, tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
 def test_a_killed_worker_is_started_again_and_the_model_is_the_same(fitted, tmp_path):
     files, new, expected = fitted
-    process = launch(files, tmp_path)
+    process, until = launch(files, tmp_path), time.monotonic() + 90
     while rounds(tmp_path) < 5:
+        if time.monotonic() > until:
+            process.kill()
         assert process.poll() is None, process.communicate()
         time.sleep(0.002)
     before = workers(process.pid)
