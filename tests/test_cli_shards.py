@@ -244,7 +244,9 @@ def test_predictions_that_files_cannot_have_are_refused(folder, models, tmp_path
 
 def test_torchrun_predicts_by_two_processes(folder, models, tmp_path):
     words = ["predict", models["size"], folder / "data", "--out", tmp_path / "out", "--timeout", "60"]
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "gce"]
+    # not the address of this machine's name, which may have none
+    here = ["--standalone", "--local-addr=127.0.0.1"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", *here, "--nproc-per-node=2", "-m", "gce"]
     done = subprocess.run([*launcher, *map(str, words)], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -29,14 +30,21 @@ def fitted(tmp_path_factory):
     return files, new, model.raw_predict(new).numpy()
 
 
-def launch(files, folder):
-    """Start the command of docs/scaling.md."""
+@contextmanager
+def launched(files, folder):
+    """The command of docs/scaling.md, started; it is ended where a test fails meanwhile."""
     words = ["fit", files, "--target", "y", "--checkpoint", folder / "rounds", "--out", folder / "m.safetensors"]
     words += ["--seed", "3", "--timeout", "60"]
     words += [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
+    # not the address of this machine's name, which may have none
+    here = ["--standalone", "--local-addr=127.0.0.1"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", *here, "--nproc-per-node=2", "--max-restarts=1"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*launcher, "-m", "gce", *map(str, words)], **pipes)
+    with subprocess.Popen([*launcher, "-m", "gce", *map(str, words)], **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def rounds(folder):
@@ -52,7 +60,8 @@ def workers(launcher):
 
 def test_the_command_gives_the_model_of_one_process(fitted, tmp_path):
     files, new, expected = fitted
-    stdout, stderr = (process := launch(files, tmp_path)).communicate(timeout=90)
+    with launched(files, tmp_path) as process:
+        stdout, stderr = process.communicate(timeout=90)
     assert process.returncode == 0, stderr
     assert rounds(tmp_path) == ROUNDS
     assert stdout.count("600 rows, 4 columns, target 'y'") == 1
@@ -62,17 +71,17 @@ def test_the_command_gives_the_model_of_one_process(fitted, tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
 def test_a_killed_worker_is_started_again_and_the_model_is_the_same(fitted, tmp_path):
     files, new, expected = fitted
-    process, until = launch(files, tmp_path), time.monotonic() + 90
-    while rounds(tmp_path) < 5:
-        if time.monotonic() > until:
-            process.kill()
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.002)
-    before = workers(process.pid)
-    assert len(before) == 2
-    os.kill(before[1], signal.SIGKILL)
-    killed_after = rounds(tmp_path)
-    stdout, stderr = process.communicate(timeout=90)
+    until = time.monotonic() + 90
+    with launched(files, tmp_path) as process:
+        while rounds(tmp_path) < 5:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.002)
+        before = workers(process.pid)
+        assert len(before) == 2
+        os.kill(before[1], signal.SIGKILL)
+        killed_after = rounds(tmp_path)
+        stdout, stderr = process.communicate(timeout=90)
     assert process.returncode == 0, stderr
     assert "exitcode: -9" in stderr
     assert killed_after < ROUNDS == rounds(tmp_path)
