@@ -10,6 +10,14 @@ from gce._utils.interrupts import HeldInterrupts
 from gce._utils.optional import import_optional
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Ctrl-C is heard, also where the tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def interrupted(tmp_path, monkeypatch):
     """The name of a module that is interrupted in the middle of its import."""
@@ -44,10 +52,7 @@ def test_an_error_of_an_import_is_raised_and_the_handler_is_put_back():
 
 
 def test_ctrl_c_that_is_ignored_stays_ignored():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with HeldInterrupts():
-            signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with HeldInterrupts():
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
