@@ -24,9 +24,9 @@ def classifier():
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (lambda m: m.remove("0:77", X, Y), r"names has '0:77', which is none of this model: the nearest are '0:"),
+        (lambda m: m.remove("0:77", X, Y), r"names has '0:77', which is not in this model: the nearest are '0:"),
         (lambda m: m.remove([], X, Y), r"names is \[\], so there is nothing to remove"),
-        (lambda m: m.remove(77, X, Y), "names has 77, which is none of this model"),
+        (lambda m: m.remove(77, X, Y), "names has 77, which is not in this model"),
         (lambda m: m.remove("1:0", X, Y), "'1:0' is the zero function around the offset"),
         (
             lambda m: m.remove([n for n in m.atom_names_ if n[-2:] != ":0"], X, Y),

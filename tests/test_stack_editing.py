@@ -355,9 +355,9 @@ def test_an_explanation_says_what_each_member_is_worth(stack):
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (lambda s: s.remove("tree9"), "names has 'tree9', which is none of this model: the nearest are 'tree"),
+        (lambda s: s.remove("tree9"), "names has 'tree9', which is not in this model: the nearest are 'tree"),
         (lambda s: s.remove([]), r"names is \[\], so there is nothing to remove"),
-        (lambda s: s.remove(3), "names has 3, which is none of this model"),
+        (lambda s: s.remove(3), "names has 3, which is not in this model"),
         (lambda s: s.reweight(X, Y).add("new", Ridge(), X, Y), "is not fitted, and members of this stack are used as"),
         (lambda s: s.remove(list(s.named_estimators_)), "the stack would have no members"),
         (lambda s: s.remove("ridge", NEW, Y_NEW), "keeps its members' predictions: leave out the rows"),

@@ -53,7 +53,7 @@ def check_known(given: str | Iterable[str], known: Collection[str]) -> list[str]
         if name not in known:
             near = get_close_matches(str(name), known, n=3, cutoff=0.0)
             raise ValueError(
-                f"names has {short_repr(name)}, which is none of this model: the nearest are "
+                f"names has {short_repr(name)}, which is not in this model: the nearest are "
                 f"{', '.join(map(repr, near))}"
             )
     return names
