@@ -95,7 +95,7 @@ def test_a_pools_gap_is_a_certificate_and_its_scale_logarithmic():
     pool = gce.bases.Pool([lambda X: np.tanh(X[:, 0]), lambda X: -np.tanh(X[:, 0]), lambda X: np.tanh(X[:, 1])])
     model = gce.GCERegressor(basis=pool, bound=5.0, cv=None, random_state=0, max_iter=30).fit(X, np.tanh(X[:, 0]))
     shown = TrainingDisplay.from_estimator(model)
-    assert shown.gap_.get_label() == "duality gap"
+    assert shown.gap_.get_label() == "suboptimality (proved)"
     assert shown.ax_.get_yscale() == "log"
 
 

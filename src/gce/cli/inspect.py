@@ -95,7 +95,7 @@ def _history(result: FitResult) -> dict[str, Any]:
             "best": result.best_validation,
             "last": last["validation"],
         }
-    return found | {name: last[name] for name in ("gap", "gap_lower") if name in last}
+    return found | {name: last[name] for name in ("suboptimality", "gap_lower", "weights_gap") if name in last}
 
 
 def _summary(found: dict[str, Any]) -> list[RenderableType]:

@@ -86,8 +86,8 @@ default="auto"
     max_iter : int, default=1000
         Maximum number of rounds of a family.
     tol : float, default=1e-6
-        A member is done when its gap, or the decrease of its training risk over ``n_iter_no_change`` rounds, is at most
-        ``tol`` times its risk.
+        A member is done when its training risk is within ``tol`` times itself of the least in the hull, as the oracle of
+        a pool proves and the gap of trained atoms suggests, or falls by no more over ``n_iter_no_change`` rounds.
     cv : "auto", None, int, splitter or iterable of (train, test), default="auto"
         One member per split; all are trained together and averaged into one ensemble. "auto": 5 folds, 10 below 2,000
         rows (fewer where a class has fewer rows), and one hold-out set of a tenth beyond 200,000 rows, or where
@@ -123,10 +123,13 @@ default="auto"
     ensemble_ : ConvexEnsemble
         The frozen atoms; ``ensemble_.weights`` are on the simplex.
     history_ : list of dict
-        One per round: ``t``, ``risk``, ``validation``, ``gap`` (exact oracles) or ``gap_lower`` (trained atoms: a lower
-        estimate, which can prove "not optimal" but never "optimal"), ``step_size``, ``n_atoms``, ``seconds``; means
-        over members, whose own values are lists in ``members``. The gap is that of the iterate the round started from.
-        Of several families all rounds, one family after another (``family``), and last the ensemble of all.
+        One per round: ``t``, ``risk``, ``validation``, ``step_size``, ``n_atoms``, ``seconds``, and ``gap_lower``: a
+        lower estimate of the duality gap of the iterate the round started from, which can prove "not optimal" but never
+        "optimal". A pool, whose oracle is exact, has ``gap`` instead (NaN in rounds without a call of the oracle) and
+        ``suboptimality``: the risk is proved to be at most this far above the least in the hull. All are means over
+        members, whose own values are lists in ``members``. With several families, the rounds of one family after
+        another (``family``), and last the ensemble of all, with ``weights_gap``: the held-out loss is at most this far
+        above the least of all weights of the families that have one.
     n_iter_ : int
         Rounds run.
     n_samples_fit_ : int

@@ -66,6 +66,8 @@ class ActiveSet:
         self.calls = torch.zeros(members, dtype=torch.long, device=X.device)
         #: The gap at each member's last oracle call, which blended steps compare their local gap with.
         self.last_gap = torch.full((members,), torch.inf, dtype=torch.float64, device=X.device)
+        #: What exact oracles have proved: the risk is at most this far above the least in the hull.
+        self.suboptimality = torch.full_like(self.last_gap, torch.inf)
         self._cache_bytes = cache_bytes
         #: The last slot whose atoms came with their outputs, and these outputs ``(A, N, k)``.
         self._newest: tuple[int, Tensor] | None = None
@@ -159,15 +161,15 @@ class ActiveSet:
         self._append(slot)
 
     def resume(
-        self, weights: Tensor, counters: list[tuple[int, float]], t: int, replay: Callable[[], Tensor | None]
+        self, weights: Tensor, counters: list[tuple[int, float, float]], t: int, replay: Callable[[], Tensor | None]
     ) -> None:
-        """Continue an earlier run: weights ``(M, T, J)``, each member's (calls, last gap), and the round.
+        """Continue an earlier run: weights ``(M, T, J)``, each member's calls, last gap and suboptimality; the round.
 
         ``replay`` returns predictions ``(M, N, k)`` where atoms cannot be evaluated on these rows.
         """
-        calls, last_gap = zip(*counters, strict=True)
+        calls, *gaps = zip(*counters, strict=True)
         self.calls, self.weights, self.t = torch.tensor(calls, device=self.X.device), weights, t
-        self.last_gap = torch.tensor(last_gap, dtype=torch.float64, device=self.X.device)
+        self.last_gap, self.suboptimality = torch.tensor(gaps, dtype=torch.float64, device=self.X.device)
         known = replay() if self._stored_pred is None else self._stored_pred
         self.pred, self._stored_pred = self.combine(weights) if known is None else known, None
 
@@ -370,11 +372,20 @@ class ActiveSet:
         self._delta = None, self.X.new_empty(0)
         self.t += 1
 
+    def certify(self, gap: Tensor, change: Tensor) -> None:
+        """Carry what is proved over a step that changed the risk, both ``(M,)``.
+
+        ``R(F) - min R <= gap`` at the iterate where the oracle was called (``gap`` is NaN elsewhere), and the difference
+        moves with ``R(F)`` whatever the step.
+        """
+        self.suboptimality = (torch.fmin(self.suboptimality, gap) + change).clamp(min=0)
+
     def retire(self, keep: Tensor) -> None:
         """Keep only some members (mask ``(M,)``); the others have finished."""
         index = keep.nonzero().flatten()
         self.slots = [replace(slot, position=slot.position[index]) for slot in self.slots]
         self.members, self.calls, self.last_gap = self.members[index], self.calls[index], self.last_gap[index]
+        self.suboptimality = self.suboptimality[index]
         self.weights, self.pred = self.weights[index], self.pred[index]
         if self._cache is not None:
             self._cache = self._cache[index, : len(self.slots)]

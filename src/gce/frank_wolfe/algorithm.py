@@ -144,8 +144,11 @@ class Algorithm(BaseEstimator):
         """
         context = FitContext() if context is None else context
         began = time.perf_counter()
+        certified, before = basis.exact and self.linear, None
         for t in count(active.t + 1):
             here = risk if len(active.members) == len(risk.weight) else risk.select(active.members)
+            if certified and before is None:
+                before = here.value(active.train_pred)
             gradient = here.gradient(active.train_pred)
             inner = self.products(gradient, active)
             called = self.needs_oracle(inner, active)
@@ -166,18 +169,26 @@ class Algorithm(BaseEstimator):
             go = self.direction(inner, level, active, new)
             step_size, max_step = self.search(here, active, line_search, go, t)
             active.apply(go, step_size)
+            value = here.value(active.train_pred)
+            if before is not None:
+                gap = gap.masked_fill(~called, torch.nan)
+                active.certify(gap, value - before)
+            members = active.members
             yield Step(
                 t=t,
-                members=active.members.tolist(),
-                risk=here.value(active.train_pred),
+                members=members.tolist(),
+                risk=value,
                 gap=gap,
-                certified=basis.exact and self.linear,
+                certified=certified,
                 step_size=step_size,
                 max_step=max_step,
                 direction=go,
                 calls=active.calls.clone(),
                 seconds=time.perf_counter() - began,
+                suboptimality=active.suboptimality.clone() if certified else None,
             )
+            if before is not None:
+                before = value[torch.isin(members, active.members)]
 
     def search(
         self, risk: Risk, active: ActiveSet, line_search: LineSearch, go: Direction, t: int

@@ -53,10 +53,11 @@ class Step:
     risk : Tensor of shape (M,)
         Training risk after the step.
     gap : Tensor of shape (M,)
-        ``max_g <D, F - g>`` before the step, over the atoms found so far: it bounds ``R(F) - min R`` where
-        ``certified``, and is a lower estimate of the duality gap otherwise.
+        ``max_g <D, F - g>`` before the step. If ``certified``, it is the duality gap, which bounds ``R(F) - min R``,
+        and NaN for members whose oracle was not called in this round; otherwise it is taken over the atoms so far,
+        a lower estimate.
     certified : bool
-        The oracle is exact, so the gap is the duality gap.
+        The oracle is exact: what it has said are certificates.
     step_size, max_step : Tensor of shape (M, J)
         The step taken and the longest one allowed.
     direction : Direction
@@ -71,6 +72,9 @@ class Step:
         The family of the round; None where a single family is fitted.
     others : int
         Rounds of other families among ``t``.
+    suboptimality : Tensor of shape (M,) or None
+        If ``certified``, a bound on how far the risk after the step is above the least in the hull: the duality gap at
+        the last call of the oracle, less what the risk fell since, or an earlier such bound if that is smaller.
 
     Examples
     --------
@@ -99,6 +103,7 @@ class Step:
     validation: Tensor | None = None
     family: str | None = None
     others: int = 0
+    suboptimality: Tensor | None = None
 
     @property
     def own_t(self) -> int:

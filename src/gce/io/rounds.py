@@ -23,6 +23,8 @@ COLUMNS = {
     "risk": "risk",
     "gap": "gap",
     "gap_lower": "gap_lower",
+    "suboptimality": "suboptimality",
+    "weights_gap": "weights_gap",
     "size": "step_size",
     "atoms": "n_atoms",
     "validation": "validation",

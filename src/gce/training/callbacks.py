@@ -25,15 +25,16 @@ class EarlyStopping:
 
     A member stops after ``n_iter_no_change`` rounds without a better validation value (ties keep the earlier round) or
     without a noticeable decrease of the training risk, when the risk is negligible beside that of the first round, and
-    when its gap is small. Without held-out rows the last round is the best one.
+    when it is optimal up to ``tol``: as an exact oracle has proved, or, for trained atoms, as their gap suggests. Without
+    held-out rows the last round is the best one.
 
     Parameters
     ----------
     n_iter_no_change : int or None
         Number of rounds without improvement; None: only the gap and a negligible risk stop.
     tol : float
-        Gap, and decrease of the training risk over ``n_iter_no_change`` rounds, that count as none, relative to the
-        risk.
+        Distance from the least risk, and decrease of the training risk over ``n_iter_no_change`` rounds, that count as
+        none, relative to the risk.
 
     Attributes
     ----------
@@ -91,9 +92,10 @@ class EarlyStopping:
             )
         self.note(step.t, step.members, risks, values)
         done = []
-        for m, risk, gap in zip(step.members, risks, step.gap.tolist(), strict=True):
+        above = step.gap if step.suboptimality is None else step.suboptimality
+        for m, risk, excess in zip(step.members, risks, above.tolist(), strict=True):
             negligible = risk <= self.negligible_risk * self._risks[m][0]
-            if self._is_stale(m, step.t) or self._is_flat(m) or negligible or gap <= self.tol * abs(risk):
+            if self._is_stale(m, step.t) or self._is_flat(m) or negligible or excess <= self.tol * abs(risk):
                 done.append(m)
         return done
 
@@ -364,9 +366,13 @@ class MemberMeans:
         }
         if step.validation is not None:
             columns["validation"] = step.validation
+        if step.suboptimality is not None:
+            columns["suboptimality"] = step.suboptimality
         if step.own_t == 1:
             self._last[step.family] = {}
         last = self._last.setdefault(step.family, {})
         for name, values in columns.items():
             last.setdefault(name, {}).update(zip(step.members, values.tolist(), strict=True))
-        return {name: sum(own.values()) / len(own) for name, own in last.items()}
+        means = {name: sum(values.values()) / len(values) for name, values in last.items()}
+        # a gap is known only where all oracles were called
+        return {name: mean for name, mean in means.items() if not math.isnan(mean)}

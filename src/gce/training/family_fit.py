@@ -107,6 +107,7 @@ class FamilyFit:
         self._slots = 0
         self._calls = [0] * members
         self._last_gap = [float("inf")] * members
+        self._suboptimality = [float("inf")] * members
 
     @classmethod
     def resumed(cls, record: FamilyRecord, name: str) -> FamilyFit:
@@ -115,6 +116,8 @@ class FamilyFit:
         fit = cls(name, record.members, stopping, record.inflated_bound)
         fit.bound = record.bound
         fit.replay(record.rounds)
+        # whoever continues may bring other rows or another pool, for which nothing is proved yet
+        fit._suboptimality = [math.inf] * record.members
         return fit
 
     def leave_out(self, members: Iterable[int]) -> None:
@@ -285,7 +288,7 @@ class FamilyFit:
         if self.rounds:
             paths = weight_paths(self.rounds, self.members)
             weights = torch.stack([padded(paths[m][-1], len(active.slots)) for m in members])
-            counters = [(self._calls[m], self._last_gap[m]) for m in members]
+            counters = [(self._calls[m], self._last_gap[m], self._suboptimality[m]) for m in members]
             # the first slot is the zero function's
             taken = [(slot.atoms, weights[:, s]) for s, slot in enumerate(active.slots) if s > 0]
             active.resume(weights.to(X.device), counters, self.n_rounds, lambda: basis.replay(X, taken))
@@ -300,6 +303,8 @@ class FamilyFit:
         columns = {"risk": step.risk, gap: step.gap, "step_size": step.step_size.mean(1), "n_atoms": used}
         if step.validation is not None:
             columns["validation"] = step.validation
+        if step.suboptimality is not None:
+            columns["suboptimality"] = step.suboptimality
         # the first slot is the zero function's
         new = active.slots[-1] if len(active.slots) > 1 + self._slots else None
         positions = () if new is None else zip(step.members, position, strict=True)
@@ -321,6 +326,8 @@ class FamilyFit:
         self._slots += record.atoms is not None
         for m, calls, last_gap in zip(record.members, record.calls, record.last_gap, strict=True):
             self._calls[m], self._last_gap[m] = calls, last_gap
+        for m, proved in zip(record.members, record.columns.get("suboptimality", ()), strict=False):
+            self._suboptimality[m] = proved
         self._finished.update(record.finished)
 
 
@@ -336,7 +343,8 @@ def _fetched(step: Step, active: ActiveSet) -> tuple[Step, Tensor, list[float], 
     position : list of int
         The last slot's.
     """
-    names = ["risk", "gap", "step_size", "max_step", "calls", *(["validation"] if step.validation is not None else [])]
+    names = ["risk", "gap", "step_size", "max_step", "calls"]
+    names += [name for name in ("validation", "suboptimality") if getattr(step, name) is not None]
     own = [active.weights, active.last_gap, active.slots[-1].position]
     *values, weights, last_gap, position = on_cpu([*(getattr(step, name) for name in names), *own])
     found: dict[str, Any] = dict(zip(names, values, strict=True))

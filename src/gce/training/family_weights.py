@@ -45,8 +45,9 @@ class WeightedFamilies:
     ----------
     weights : dict of float
         By the family's name; what is left of 1 is the zero function's.
-    gap : float
-        Certificate: the held-out loss is at most this far above the least possible.
+    gap : float or None
+        Certificate: the held-out loss is at most this far above the least of all weights of the families that have
+        one. None where nothing was held out, or rounds have weights of their own.
     pred : Tensor of shape (M, N, k)
         Weighted predictions of the members at their best rounds, measured from the offset.
     rounds : dict of Tensor of shape (M, T), optional
@@ -59,7 +60,7 @@ class WeightedFamilies:
     """
 
     weights: dict[str, float]
-    gap: float
+    gap: float | None
     pred: Tensor
     rounds: dict[str, Tensor] | None = None
     n_atoms: list[int] | None = None
@@ -87,13 +88,13 @@ def weigh_families(fits: Sequence[FamilyFit], problem: Problem, total: Array) ->
     """
     preds = {fit.name: best_outputs(fit, problem) for fit in fits}
     if not problem.held_out.any():
-        return _weighted(preds, dict.fromkeys(preds, 1 / len(preds)), 0.0)
+        return _weighted(preds, dict.fromkeys(preds, 1 / len(preds)), None)
     rows = [select_held_out(pred, problem, total) for pred in preds.values()]
     found = solve_weights(problem.loss, problem.offset, rows)
     return _weighted(preds, dict(zip(preds, found.weights[1:].tolist(), strict=True)), found.gap)
 
 
-def _weighted(preds: Mapping[str, Tensor], weights: dict[str, float], gap: float) -> WeightedFamilies:
+def _weighted(preds: Mapping[str, Tensor], weights: dict[str, float], gap: float | None) -> WeightedFamilies:
     pred = sum(weight * preds[name] for name, weight in weights.items())
     assert isinstance(pred, Tensor)
     return WeightedFamilies(weights, gap, pred)
@@ -204,11 +205,12 @@ def closing_columns(
     begun = [family for family in families if family.rounds]
     columns = {
         "risk": problem.risk.value(found.pred[:, : problem.train_rows]).tolist(),
-        "gap_lower": [found.gap] * problem.members,
         "step_size": [0.0] * problem.members,
         "n_atoms": found.n_atoms
         or [sum(family.history[-1]["members"]["n_atoms"][m] for family in begun) for m in everyone],
     }
+    if found.gap is not None:
+        columns["weights_gap"] = [found.gap] * problem.members
     if problem.held_out.any():
         columns["validation"] = _validation(found, problem)
     return columns

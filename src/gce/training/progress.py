@@ -306,7 +306,10 @@ def step_metrics(step: Step) -> list[str]:
     parts = [f"risk {step.risk.mean():.4g}"]
     if step.validation is not None:
         parts.insert(0, f"validation {step.validation.mean():.4g}")
-    parts.append(f"{'gap' if step.certified else 'gap >='} {step.gap.mean():.3g}")
+    if step.suboptimality is None:
+        parts.append(f"gap >= {step.gap.mean():.3g}")
+    else:
+        parts.append(f"suboptimality <= {step.suboptimality.mean():.3g}")
     if len(step.members) > 1:
         parts.append(f"members {len(step.members)}")
     return parts

@@ -84,7 +84,7 @@ def weigh_rounds(
             if _gain(loss, before, scores[1:], scores[0]):
                 return WeightedFamilies(
                     {name: float(chosen[1:][np.array(rounds.names) == name].sum()) for name in found.weights},
-                    _sum(quarters).gap(chosen, np.flatnonzero(chosen)),
+                    None,
                     rounds.predictions(chosen),
                     rounds.factors(chosen),
                     rounds.mixed(chosen).origin[:, 0].bincount(minlength=problem.members).tolist(),

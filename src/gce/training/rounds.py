@@ -36,8 +36,8 @@ class Round:
     members : list of int
         The members that ran.
     columns : dict of str to list of float
-        Of each of them ``risk``, ``gap`` or ``gap_lower``, ``step_size``, ``n_atoms`` and, where rows are held out,
-        ``validation``.
+        Of each of them ``risk``, ``gap`` and ``suboptimality`` (exact oracles) or ``gap_lower``, ``step_size``,
+        ``n_atoms`` and, where rows are held out, ``validation``.
     weights : Tensor of shape (M, T, J)
         Their weights after the round, on the CPU.
     calls : list of int

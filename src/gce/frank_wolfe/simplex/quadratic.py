@@ -54,11 +54,6 @@ class QuadraticRisk:
         """The risk of weights ``(P,)`` on the simplex."""
         return float(self.value + self.gradient @ weights + weights @ self.hessian @ weights / 2)
 
-    def gap(self, weights: Array, among: NDArray[np.intp]) -> float:
-        """How far the risk of weights is above the least possible over some models, at most."""
-        slope = self.gradient + self.hessian @ weights
-        return max(float(weights @ slope - slope[among].min()), 0.0)
-
     def solve(self) -> Array:
         """The best weights ``(P,)`` on the simplex.
 

@@ -34,7 +34,7 @@ class TrainingCurves:
     risk, seconds : array of shape (T,)
     validation, gap : array of shape (T,) or None
     certified : bool
-        The gap is the duality gap, not a lower estimate of it.
+        The gap is the proved bound on the suboptimality, not a lower estimate of the duality gap.
     watches_loss : bool
         Validation values are the loss, in the unit of the risk; otherwise a negated score.
     members : dict of array of shape (T, M)
@@ -141,13 +141,16 @@ def _curves(
     families: Sequence[Family],
     first: NDArray[np.intp],
 ) -> TrainingCurves:
-    gap = next((name for name in ("gap", "gap_lower") if name in history[0]), None)
-    members = {name: np.array([entry["members"][name] for entry in history]) for name in history[0]["members"]}
+    gap = next((name for name in ("suboptimality", "gap_lower") if name in history[0]), None)
+    first_members = history[0]["members"]
+    # the entry of all families together has no gap of its atoms
+    unknown = [np.nan] * len(first_members["risk"])
+    members = {name: np.array([entry["members"].get(name, unknown) for entry in history]) for name in first_members}
     if gap is not None:
         members["gap"] = members[gap]
 
     def column(name: str) -> Array:
-        return np.array([entry[name] for entry in history], dtype=np.float64)
+        return np.array([entry.get(name, np.nan) for entry in history], dtype=np.float64)
 
     return TrainingCurves(
         unit,
@@ -156,7 +159,7 @@ def _curves(
         column("seconds"),
         column("validation") if "validation" in members else None,
         None if gap is None else column(gap),
-        gap == "gap",
+        gap == "suboptimality",
         model.scoring is None,
         members,
         tuple(family.name for family in families),

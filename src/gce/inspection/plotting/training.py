@@ -26,7 +26,8 @@ class TrainingDisplay:
     figure_ : matplotlib Figure
     risk_ : matplotlib Line2D
     validation_, gap_ : matplotlib Line2D or None
-        None if no rows were held out, or if there is no duality gap.
+        None if no rows were held out, or if there is no duality gap. Over a pool, ``gap_`` is the proved bound on the
+        suboptimality.
     ax_validation_ : matplotlib Axes
         ``ax_``, or a second axes if early stopping used a scorer instead of the loss.
 
@@ -99,7 +100,7 @@ class TrainingDisplay:
             style = _style("validation", VERMILION, "-", kwargs)
             (self.validation_,) = self.ax_validation_.plot(drawn.steps, drawn.validation, **style)
         if drawn.gap is not None:
-            label = "duality gap" if drawn.certified else "gap (lower estimate)"
+            label = "suboptimality (proved)" if drawn.certified else "gap (lower estimate)"
             # a gap of 0 is not shown on a log scale
             (self.gap_,) = self.ax_.plot(drawn.steps, drawn.gap, **_style(label, GREEN, "--", kwargs))
         self._finish(shared, self.estimator_name if name is None else name)

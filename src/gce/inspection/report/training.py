@@ -205,7 +205,8 @@ def _by_family(families: tuple[FamilyCurves, ...], column: str, name: str, label
 
 def _gap(whole: TrainingCurves, families: tuple[FamilyCurves, ...]) -> Markup:
     if whole.certified:
-        title, note = "Duality gap", "A certificate: the training risk is at most this far above the best in the hull."
+        title = "Suboptimality"
+        note = "A certificate: after each round, the training risk is at most this far above the least in the hull."
     else:
         title = "Gap, a lower estimate"
         note = "Atoms are trained, not optimal: a large value proves that more can be gained, a small one nothing."
