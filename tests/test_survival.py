@@ -73,6 +73,50 @@ def test_the_cumulative_hazard_of_all_rows_is_the_sum_of_events_by_rows_at_risk(
         assert found == pytest.approx(sum(events), rel=1e-12)
 
 
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 60))
+@settings(max_examples=60, deadline=None)
+def test_the_scale_of_time_counts_weighted_rows_as_repeated_ones(seed, n):
+    rng = np.random.default_rng(seed)
+    y = np.column_stack([rng.random(n) < 0.6, rng.integers(1, 30, n)]).astype(float)
+    y[0, 0] = 1
+    weight = rng.integers(1, 5, n).astype(float)
+    repeated = np.repeat(y, weight.astype(int), axis=0)
+    for loss in LOSSES:
+        one, learned, _ = SurvivalTarget.learn(y, loss, weight)
+        two, again, _ = SurvivalTarget.learn(repeated, loss, np.ones(len(repeated)))
+        np.testing.assert_array_equal(one.times, two.times)
+        np.testing.assert_array_equal(one.scale, two.scale)
+        assert one.loss.ends == two.loss.ends
+        np.testing.assert_array_equal(np.repeat(learned, weight.astype(int), axis=0), again)
+    # by the definition, and in any unit
+    for unit in (1.0, 0.3, 7.0):
+        times, scale = nelson_aalen(y, unit * weight)
+        for t, found in zip(times, scale, strict=True):
+            jumps = (weight[(y[:, 0] > 0) & (y[:, 1] == s)].sum() / weight[y[:, 1] >= s].sum() for s in times if s <= t)
+            assert found == pytest.approx(sum(jumps), rel=1e-12)
+
+
+def test_intervals_of_hazards_end_at_quantiles_of_the_events():
+    rng = np.random.default_rng(4)
+    for n in (3, 40, 77, 400):
+        y = np.column_stack([rng.random(n) < 0.7, rng.exponential(size=n) + 0.01])
+        y[0, 0] = 1
+        target, encoded, _ = SurvivalTarget.learn(y, "hazards", np.ones(n))
+        events = encoded[y[:, 0] > 0, 0]
+        intervals = min(10, max(2, len(events) // 10))
+        ends = np.unique(np.quantile(events, np.arange(1, intervals + 1) / intervals, method="higher"))
+        np.testing.assert_array_equal(target.loss.ends, ends)
+
+
+def test_events_of_next_to_no_weight_do_not_stop_the_scale_from_increasing(tmp_path):
+    X, y = some(60)
+    weight = np.where(np.arange(60) % 2, 1e-80, 1.0)
+    model = small().fit(X, y, sample_weight=weight)
+    assert (np.diff(model.result_.target.scale) > 0).all()
+    model.save(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(gce.load(tmp_path / "model.safetensors").predict(X), model.predict(X))
+
+
 def test_many_times_of_events_are_thinned_and_the_last_is_kept():
     y = np.column_stack([np.ones(3000), np.arange(1, 3001)])
     times, hazard = nelson_aalen(y)
@@ -307,7 +351,7 @@ def test_bad_times_and_losses_are_refused():
 
 def test_learned_times_go_there_and_back():
     _, y = some()
-    target, encoded, _ = SurvivalTarget.learn(y, "hazards")
+    target, encoded, _ = SurvivalTarget.learn(y, "hazards", np.ones(len(y)))
     back = target.decode(encoded)
     known = y["time"] <= target.times[-1]
     np.testing.assert_array_equal(back[:, 0], y["event"])

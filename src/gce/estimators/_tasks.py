@@ -53,7 +53,7 @@ class Regression(RegressorMixin, ConvexModel):
         tags.target_tags.multi_output = True
         return tags
 
-    def learn_target(self, y: NDArray[Any]) -> tuple[NumberTarget, Array, None]:
+    def learn_target(self, y: NDArray[Any], weight: Array) -> tuple[NumberTarget, Array, None]:
         """What is predicted, and the targets ``(n,)`` or ``(n, k)`` encoded."""
         _refuse(self.loss, (Hazards, MultiLabel, Ordinal))
         return NumberTarget.learn(y, self.loss)
@@ -206,7 +206,7 @@ class Classification(ClassifierMixin, ConvexModel):
         tags.classifier_tags.multi_label = True
         return tags
 
-    def learn_target(self, y: NDArray[Any]) -> tuple[Target, Array, NDArray[np.intp] | None]:
+    def learn_target(self, y: NDArray[Any], weight: Array) -> tuple[Target, Array, NDArray[np.intp] | None]:
         """What is predicted, the classes ``(n,)`` or labels ``(n, labels)`` encoded, and the codes of classes."""
         ordinal = isinstance(self.loss, Ordinal) or (isinstance(self.loss, str) and self.loss == "ordinal")
         if not ordinal and y.ndim == 1:

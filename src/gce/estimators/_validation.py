@@ -188,9 +188,11 @@ def read_rows(
     else:
         schema = previous.table.schema
     X = schema.encode(frame)
-    target, encoded, codes = model.learn_target(y[kept]) if previous is None else previous.target.encode_more(y[kept])
     if previous is None:
+        target, encoded, codes = model.learn_target(y[kept], normalize_equal(weight))
         schema, X = schema.with_telling_text(X, encoded, weight)
+    else:
+        target, encoded, codes = previous.target.encode_more(y[kept])
     loss = target.pick_loss(model.loss) if previous is None else previous.loss
     if isinstance(loss, Ordinal) and target.classes is not None:
         warn_of_order(given.y, target.classes)

@@ -85,20 +85,22 @@ def check_events(y: Array) -> None:
         )
 
 
-def nelson_aalen(y: Array) -> tuple[Array, Array]:
+def nelson_aalen(y: Array, weight: Array | None = None) -> tuple[Array, Array]:
     """Nelson and Aalen's estimate of the cumulative hazard of all rows, at the times of events.
 
     Parameters
     ----------
     y : array of shape (n, 2)
         Events and times.
+    weight : array of shape (n,), optional
+        Positive sample weights: a row of weight 2 is two rows. Default: 1.
 
     Returns
     -------
     times : array of shape (t,)
         Increasing; of more than a thousand, evenly spread ones, the last among them.
     hazard : array of shape (t,)
-        The sum over the events so far of 1 / (rows that were still at risk); it increases.
+        The sum over the events so far of their weight / (weight of the rows still at risk); it increases.
 
     Examples
     --------
@@ -107,10 +109,16 @@ def nelson_aalen(y: Array) -> tuple[Array, Array]:
     >>> times.tolist(), hazard.round(3).tolist()
     ([2.0, 4.0], [0.333, 1.333])
     """
-    event, time = y.T
-    times, events = np.unique(time[event > 0], return_counts=True)
-    at_risk = len(time) - np.searchsorted(np.sort(time), times)
-    hazard = np.cumsum(events / at_risk)
+    event, time = y[:, 0] > 0, y[:, 1]
+    weight = np.ones(len(y)) if weight is None else weight
+    times, index = np.unique(time[event], return_inverse=True)
+    order = np.argsort(time, kind="stable")
+    # sums of whole weights are exact: repeated rows have the same scale to the bit
+    at_risk = np.cumsum(weight[order][::-1])[::-1][np.searchsorted(time[order], times)]
+    hazard = np.cumsum(np.bincount(index, weight[event]) / at_risk)
+    # events of next to no weight beside others are lost in rounding, and a scale must increase
+    kept = np.flatnonzero(np.diff(hazard, prepend=0.0))
+    times, hazard = times[kept], hazard[kept]
     if len(times) > _MOST_TIMES:
         kept = np.unique(np.linspace(0, len(times) - 1, _MOST_TIMES).round().astype(np.intp))
         times, hazard = times[kept], hazard[kept]

@@ -14,8 +14,9 @@ from torch import Tensor
 from gce._utils.params import look_up
 from gce.losses import Hazards, Loss
 from gce.losses.hazards import weighted_sum
+from gce.preprocessing.sample_weights import effective_count
 from gce.preprocessing.survival import check_events, nelson_aalen, read_survival
-from gce.training.calibration import Calibration, HeldOutScores
+from gce.training.calibration import Calibration, HeldOutScores, evidence_rows
 
 Array = NDArray[np.float64]
 
@@ -31,9 +32,9 @@ _DEGREE = 1
 class SurvivalTarget:
     """Times until an event, some of them censored.
 
-    Models are learned on another scale of time: the cumulative hazard of all rows together, by Nelson and Aalen, linear
-    between the times of events. On it all rows together have the hazard 1 at all times, so that what is left to learn
-    is by how much the hazard of a row differs from that.
+    Models are learned on another scale of time: the cumulative hazard of all rows together, by Nelson and Aalen with
+    sample weights, linear between the times of events. On it all rows together have the hazard 1 at all times, so that
+    what is left to learn is by how much the hazard of a row differs from that.
 
     Why that serves Cox's model too: the likelihood of proportional hazards with baseline ``H`` is, for a row with time
     ``t`` and score ``f``, ``H(t) exp(f) - [event] (f + log dH(t))``. For given scores it is least in ``H`` at Breslow's
@@ -71,13 +72,14 @@ class SurvivalTarget:
     repeats: ClassVar[int] = 1
 
     @classmethod
-    def learn(cls, y: Any, loss: str | Loss) -> tuple[SurvivalTarget, Array, None]:
-        """The task of events and times ``(n, 2)``, and these encoded."""
+    def learn(cls, y: Any, loss: str | Loss, weight: Array) -> tuple[SurvivalTarget, Array, None]:
+        """The task of events and times ``(n, 2)`` of weights ``(n,)``, and these encoded."""
         given = read_survival(y)
         check_events(given)
-        times, scale = nelson_aalen(given)
-        at = np.interp(given[given[:, 0] > 0, 1], times, scale)
-        found = cls(times, scale, _pick_loss(loss, at))
+        times, scale = nelson_aalen(given, weight)
+        event = given[:, 0] > 0
+        at = np.interp(given[event, 1], times, scale)
+        found = cls(times, scale, _pick_loss(loss, at, weight[event]))
         return found, found._encoded(given), None
 
     @property
@@ -146,7 +148,9 @@ class SurvivalTarget:
 
     def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration | None:
         # a baseline jumps at events alone: without any, it would say that nothing ever happens
-        return self._calibrated(rows) if int((rows.y[:, 0] > 0).sum()) >= _LEAST_HELD_OUT else None
+        event = rows.y[:, 0] > 0
+        enough = bool(event.any()) and round(evidence_rows(rows.weight[event])) >= _LEAST_HELD_OUT
+        return self._calibrated(rows) if enough else None
 
     def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
         return self._calibrated(train())
@@ -187,13 +191,21 @@ class SurvivalTarget:
         return np.diff(np.minimum(at, ends[:, None]), axis=0)
 
 
-def _pick_loss(given: str | Loss, at: Array) -> Hazards:
-    """The loss of a name, for events at times ``(e,)`` of the scale that is learned."""
-    last = (float(at.max()),)
-    intervals = min(_MOST_INTERVALS, max(2, len(at) // _LEAST_EVENTS))
-    ends = np.unique(np.quantile(at, np.arange(1, intervals + 1) / intervals, method="higher"))
+def _pick_loss(given: str | Loss, at: Array, weight: Array) -> Hazards:
+    """The loss of a name, for events at times ``(e,)`` of the scale that is learned, with their weights."""
+    last, events = (float(at.max()),), effective_count(weight)
+    intervals = min(_MOST_INTERVALS, max(2, int(events // _LEAST_EVENTS)))
+    ends = np.unique(_quantiles(at, weight * (events / weight.sum()), np.arange(1, intervals + 1) / intervals))
     known = {"cox": Hazards(last), "hazards": Hazards(tuple(ends.tolist()), min(_DEGREE, len(ends) - 1))}
     return look_up("loss", "cox" if given == "auto" else given, known, Hazards)
+
+
+def _quantiles(values: Array, weight: Array, levels: Array) -> Array:
+    """Quantiles of values that are repeated by their weights: one of the values, the higher one in between."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weight[order])
+    place = np.ceil((reached[-1] - 1) * levels)
+    return values[order][np.searchsorted(reached, place, side="right").clip(max=len(values) - 1)]
 
 
 def breslow(signed: Array, weight: Array, hazards: Array, loss: Hazards, at: Array) -> Array:
