@@ -243,7 +243,8 @@ default="auto"
         y : array-like, Tensor, series of shape (n,), or array-like or frame of shape (n, labels)
             Classes; or 0 and 1 for each of several labels that a row may have (scikit-learn's multilabel-indicator).
         sample_weight : array-like of shape (n,), optional
-            Samples with zero weight are ignored.
+            A row of weight 2 counts as two rows, and a row of weight 0 is ignored; folds and the sizes that "auto"
+            chooses go by the number of rows.
         groups : array-like of shape (n,), optional
             Rows of one group are never split between the training and the held-out rows of a member. Passed to ``cv``
             where that is a splitter.

@@ -239,7 +239,8 @@ default="auto"
             Whether the event happened (else the row was censored then) and when: scikit-survival's structured array
             with a boolean and a number, or two columns.
         sample_weight : array-like of shape (n,), optional
-            Samples with zero weight are ignored.
+            A row of weight 2 counts as two rows, and a row of weight 0 is ignored; folds and the sizes that "auto"
+            chooses go by the number of rows.
         groups : array-like of shape (n,), optional
             Rows of one group are never split between the training and the held-out rows of a member. Passed to ``cv``
             where that is a splitter.

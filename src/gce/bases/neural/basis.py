@@ -32,7 +32,7 @@ from gce.preprocessing.sparse import Inputs, SparseRows
 logger = logging.getLogger(__name__)
 
 #: Up to this many training rows an atom is trained by full-batch steps in float64, so that weighted and repeated rows
-#: give the same model to rounding; beyond it by float32 mini-batches.
+#: give the same atom to rounding, which further rounds amplify; beyond it by float32 mini-batches.
 FULL_BATCH_ROWS = 4096
 _RETRIES = 2
 
