@@ -395,3 +395,15 @@ def test_a_loss_of_numbers_makes_counts_a_regression(folder, tmp_path):
     assert "unknown loss 'poisson'" in call(*words, "--task", "classification", code=1).stderr
     text = ("fit", folder / "train.csv", "-t", "label", "--set", "loss=poisson", *TINY)
     assert "regression needs numbers, but 'label' is text" in call(*text, code=1).stderr
+
+
+@pytest.mark.filterwarnings("default:groups are few or unbalanced")
+def test_unbalanced_groups_are_told_on_standard_error(folder, tmp_path):
+    frame = pl.read_parquet(folder / "train.parquet")
+    path = tmp_path / "grouped.parquet"
+    frame.with_columns(pl.Series("who", ["a"] * (len(frame) - 4) + ["b"] * 4)).write_parquet(path)
+    words = call("fit", path, "-t", "size", "--groups", "who", *TINY).stderr
+    assert f"the largest of 2 groups has {len(frame) - 4} of {len(frame)} rows" in " ".join(words.split())
+    frame.with_columns(pl.lit("a").alias("who")).write_parquet(path)
+    words = call("fit", path, "-t", "size", "--groups", "who", *TINY, code=1).stderr
+    assert "groups has one group only, 'a'" in " ".join(words.split())

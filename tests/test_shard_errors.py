@@ -2,6 +2,7 @@
 
 import errno
 import os
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -197,6 +198,22 @@ def test_groups_that_are_too_large_to_be_held_out_are_refused(monkeypatch):
             assert "rows are in groups that are held out, where 10 were to be" in str(error)  # noqa: PT017
             refused += 1
     assert 0 < refused < 30
+
+
+def test_groups_that_leave_few_rows_to_train_on_are_refused():
+    few = ["small" if i < 12 else "large" for i in range(400)]
+    reader = ShardReader(shards(groups="g", g=few).open(), World(), False)
+    seen = set()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "no row is held out")
+        for seed in range(60):
+            try:
+                seen.add(int(choose_rows(reader, seed, 0.1).held_out.sum()))
+            except ValueError as error:
+                text = str(error)
+                seen.add(text[: text.index(":")])
+    large = "388 rows are in groups that are held out, where 40 were to be, of 400"
+    assert {0, 12, large} <= seen <= {0, 12, large, "the shards have no training row of positive weight"}
 
 
 def test_groups_may_be_categories_of_few_codes():

@@ -3,20 +3,23 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import make_classification, make_regression
-from sklearn.model_selection import KFold
+from sklearn.datasets import make_classification, make_friedman1, make_regression
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold
 
-from gce import GCEClassifier, GCERegressor
+from gce import ConvexStackingRegressor, GCEClassifier, GCERegressor
 from gce.bases import Neural, Tree
 from gce.frank_wolfe.algorithms import ALGORITHMS
 from gce.preprocessing.row_hashes import hash_row_set
-from gce.preprocessing.splits import from_splits
+from gce.preprocessing.splits import TrainingRows, from_splits, splits_for
 
 SMALL = {"basis": Neural(hidden=4, max_epochs=15), "max_atoms": 6, "random_state": 0}
 MINI = {"basis": Neural(hidden=4, max_epochs=5, batch_size=16), "max_atoms": 5, "random_state": 0}
@@ -191,3 +194,93 @@ def test_a_set_of_rows_has_one_name(seed, n):
     assert hash_row_set(whole[rng.permutation(len(whole))]) == hash_row_set(X)
     assert hash_row_set(X + 1) != hash_row_set(X)
     assert hash_row_set(X[:-1]) != hash_row_set(X)
+
+
+def grouped(sizes):
+    """Training rows of groups of these sizes, in some order."""
+    n = sum(sizes)
+    groups = np.random.default_rng(n).permutation(np.repeat([f"g{i}" for i in range(len(sizes))], sizes))
+    return TrainingRows(np.zeros((n, 1)), np.zeros((n, 1)), None, np.ones(n), np.arange(n), groups, n)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 60) | st.integers(200, 2000), min_size=2, max_size=25),
+    cv=st.sampled_from(["auto", None, 2, 3]),
+    seed=st.integers(0, 99),
+)
+def test_folds_of_unbalanced_groups_cope(sizes, cv, seed):
+    rows, n = grouped(sizes), sum(sizes)
+    if isinstance(cv, int) and cv > len(sizes):
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        splits = splits_for(cv, 0.2, rows, seed)
+    for learn, test in splits:
+        assert not set(rows.groups[learn]) & set(rows.groups[test])
+        assert len(learn) + len(test) == n
+        assert len(test) > 0
+        # two groups of nearly the same size leave a half, and none leaves less than its smaller part
+        assert len(learn) >= n / 4
+    held_out, largest = [len(test) for _, test in splits], max(sizes)
+    if cv is None:
+        assert held_out[0] <= max(1.5 * 0.2 * n, min(sizes))
+    else:
+        folds = min(5 if n >= 2000 else 10, len(sizes)) if cv == "auto" else cv
+        # the bound of every greedy assignment
+        assert max(held_out) <= max(1.5 * n / folds, n / folds + largest)
+        assert sum(held_out) == n or (sum(held_out) < n / 4 and len(splits) == folds - 1)
+    assert len(caught) == (largest > 0.75 * n)
+    for one in caught:
+        assert f"the largest of {len(sizes)} groups has {largest:,} of {n:,} rows" in str(one.message)
+        assert f"{sum(held_out):,} rows are held out" in str(one.message)
+
+
+@pytest.mark.parametrize("folds", [2, 5])
+def test_folds_of_even_groups_are_drawn_at_random(folds):
+    rows = grouped([40] * 20)
+    expected = GroupKFold(folds, shuffle=True, random_state=3).split(rows.X, groups=rows.groups)
+    for ours, theirs in zip(splits_for(folds, None, rows, 3), expected, strict=True):
+        np.testing.assert_array_equal(np.sort(ours[1]), np.sort(theirs[1]))
+
+
+@kinds
+@pytest.mark.parametrize("cv", ["auto", 2, None])
+def test_a_group_of_nearly_all_rows_is_not_held_out(kind, cv):
+    X, y = make_friedman1(1200, noise=0.5, random_state=0)
+    y = y if kind is GCERegressor else y > np.median(y)
+    groups = np.where(np.random.default_rng(0).permutation(600) < 6, "small", "large")
+    model = kind(basis="symmetric", max_atoms=60, cv=cv, random_state=0)
+    plain = kind(basis="symmetric", max_atoms=60, cv=cv, random_state=0).fit(X[:600], y[:600])
+    with pytest.warns(UserWarning, match=r"the largest of 2 groups has 594 of 600 rows \(99.0 %\)"):
+        model.fit(X[:600], y[:600], groups=groups)
+    assert model.ensemble_.members == 1
+    score, expected = (r2(each.predict(X[600:]).astype(float), y[600:].astype(float)) for each in (model, plain))
+    assert 1 - score < 1.3 * (1 - expected)
+
+
+def r2(pred, y):
+    return 1 - np.square(y - pred).sum() / np.square(y - y.mean()).sum()
+
+
+def test_a_splitter_that_trains_a_member_on_few_rows_is_told():
+    X, y = table(GCERegressor)
+    groups = np.where(np.arange(60) < 8, "small", "large")
+    with pytest.warns(UserWarning, match="Each member is trained on at least 8 rows, and 60 rows are held out"):
+        GCERegressor(cv=GroupKFold(2), **SMALL).fit(X, y, groups=groups)
+    # a member that trains on a few of many even groups
+    with pytest.warns(UserWarning, match="the largest of 12 groups has 5 of 60 rows .* at least 10 rows"):
+        GCERegressor(cv=GroupShuffleSplit(2, train_size=2, test_size=3, random_state=0), **SMALL).fit(
+            X, y, groups=np.arange(60) % 12
+        )
+
+
+def test_stacks_have_the_same_folds_of_groups():
+    X, y = table(GCERegressor, 90)
+    members = [("ridge", Ridge()), ("mean", DummyRegressor())]
+    three = ConvexStackingRegressor(members, random_state=0).fit(X, y, groups=np.arange(90) % 3)
+    assert len(three.result_.out_of_fold.splits) == 3
+    with pytest.warns(UserWarning, match="the largest of 2 groups has 80 of 90 rows"):
+        ConvexStackingRegressor(members, random_state=0).fit(X, y, groups=np.arange(90) < 80)
+    with pytest.raises(ValueError, match="groups has one group only, 'a'"):
+        ConvexStackingRegressor(members).fit(X, y, groups=["a"] * 90)

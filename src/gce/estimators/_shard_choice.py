@@ -22,6 +22,7 @@ from gce.distributed import World
 from gce.estimators._shard_blocks import Block, ShardReader, exchange_blocks, in_order, join_blocks, take_rows
 from gce.estimators._shard_categories import CategoryCounts, category_columns
 from gce.preprocessing.columns import CategoryTotals
+from gce.preprocessing.splits import LEAST_TRAINED
 from gce.training.targets import Target
 
 Array = NDArray[np.float64]
@@ -269,12 +270,15 @@ class _Scan:
         )
 
     def _check_held_out(self, count: int) -> None:
-        """Warn of groups that cannot be held out, and refuse those that are too large to be kept in memory."""
+        """Warn if no group is held out; refuse groups too large for memory, or that leave few rows to train on."""
         share, rows = self._roles.held_out, self._reader.opened.rows
-        if count > 4 * max(share * rows, FEWEST_ROWS):
+        most = 4 * max(share * rows, FEWEST_ROWS)
+        if self._reader.opened.group is not None:
+            most = min(most, (1 - LEAST_TRAINED) * rows)
+        if count > most:
             raise ValueError(
-                f"{count:,} rows are in groups that are held out, where {share * rows:,.0f} were to be: give smaller "
-                "groups, or none"
+                f"{count:,} rows are in groups that are held out, where {share * rows:,.0f} were to be, of {rows:,}: "
+                "give smaller groups, or none, or set another random_state"
             )
         if count == 0 and share > 0:
             warn_user(
@@ -289,7 +293,8 @@ class _Scan:
             if self._training[shards.start : shards.stop].sum() == 0:
                 size = self._reader.world.size
                 who = "the shards have" if size == 1 else f"process {rank} of {size} has"
-                advice = "" if size == 1 else ": start fewer processes"
+                grouped = "" if self._reader.opened.group is None else ": give smaller groups, or another random_state"
+                advice = grouped if size == 1 else ": start fewer processes"
                 raise ValueError(f"{who} no training row of positive weight{advice}")
 
     def _was_held(self, number: int, roles: Roles) -> int:

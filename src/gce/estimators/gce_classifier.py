@@ -247,7 +247,7 @@ default="auto"
             chooses go by the number of rows.
         groups : array-like of shape (n,), optional
             Rows of one group are never split between the training and the held-out rows of a member. Passed to ``cv``
-            where that is a splitter.
+            where that is a splitter. A group of nearly all rows is not held out, with a warning.
         X_val, y_val, sample_weight_val : optional
             Rows that early stopping monitors; one member is then trained on all rows of ``X``.
         checkpoint : str or Path, optional

@@ -26,6 +26,7 @@ from sklearn.model_selection import (
 from torch import Tensor
 
 from gce._utils.params import count, is_iterable, short_repr
+from gce._utils.warn import warn_user
 from gce.preprocessing.row_hashes import hash_row_set
 from gce.preprocessing.sample_weights import effective_count
 from gce.preprocessing.sparse import Matrix, SparseRows
@@ -38,6 +39,11 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 AUTO_FOLDS, SMALL_FOLDS, SMALL_ROWS = 5, 10, 2000
 #: Rows beyond which ``cv="auto"`` holds out ``LARGE_FRACTION`` of them once, in place of folds.
 LARGE_ROWS, LARGE_FRACTION = 200_000, 0.1
+#: Folds of groups are drawn at random unless one has this many times the rows of an even one.
+_UNEVEN = 1.5
+#: Share of the rows that a member of grouped folds trains on at least: with less, its predictions are worse than what
+#: they add to an average over members.
+LEAST_TRAINED = 0.25
 #: The same where a time limit leaves less than a second for so many rows: five members would hardly begin.
 ROWS_PER_SECOND = 4000
 
@@ -188,8 +194,11 @@ def splits_for(
     if is_splitter(cv):
         y = rows.target if codes is None else codes
         table = X.matrix if isinstance(X, SparseRows) else X
-        splits = cv.split(table, y if codes is not None or y.shape[1] > 1 else y[:, 0], groups)
-        return [(as_indices(train, len(X)), as_indices(test, len(X))) for train, test in splits]
+        pairs = cv.split(table, y if codes is not None or y.shape[1] > 1 else y[:, 0], groups)
+        splits = [(as_indices(train, len(X)), as_indices(test, len(X))) for train, test in pairs]
+        if groups is not None:
+            warn_of_groups(groups, splits)
+        return splits
     if is_integer:
         count(2).check("cv", cv)
     if groups is not None and (cv is None or automatic or is_integer):
@@ -293,16 +302,98 @@ def check_groups(given: Any, rows: int | None = None) -> NDArray[Any]:
 def _grouped(cv: Any, fraction: float | None, rows: TrainingRows, groups: NDArray[Any], seed: int) -> list[Split]:
     """Folds, or one hold-out, that keep groups together."""
     X, codes = rows.X, rows.codes
+    if cv is None and fraction is None:
+        raise ValueError("groups need held-out rows, and validation_fraction=None holds out nothing")
     if cv is None:
-        if fraction is None:
-            raise ValueError("groups need held-out rows, and validation_fraction=None holds out nothing")
-        return list(GroupShuffleSplit(1, test_size=fraction, random_state=seed).split(X, codes, groups))
-    n_groups = len(np.unique(groups))
-    folds = min(auto_folds(len(X)), n_groups) if isinstance(cv, str) else int(cv)
-    if not 2 <= folds <= n_groups:
-        raise ValueError(f"cv={cv!r} needs at least 2 groups, and no more folds than groups, got {n_groups} groups")
-    splitter = shuffled_folds(folds, stratified=codes is not None, grouped=True, seed=seed)
-    return list(splitter.split(X, codes, groups))
+        assert fraction is not None
+        splits = [_grouped_hold_out(fraction, groups, seed)]
+    else:
+        folds = min(auto_folds(len(X)), count_groups(groups)) if isinstance(cv, str) else int(cv)
+        splits = grouped_folds(folds, codes, groups, seed)
+    kept = [(train, test) for train, test in splits if len(train) >= LEAST_TRAINED * len(X)] or splits
+    warn_of_groups(groups, kept)
+    return kept
+
+
+def count_groups(groups: NDArray[Any]) -> int:
+    """The number of groups ``(n,)``; one alone is an error, because its rows cannot be held out together."""
+    found = len(np.unique(groups))
+    if found == 1:
+        raise ValueError(
+            f"groups has one group only, {short_repr(groups.tolist()[0])}, so that no rows can be held out: leave "
+            "groups out, or give rows of other groups as X_val and y_val"
+        )
+    return found
+
+
+def grouped_folds(folds: int, y: NDArray[Any] | None, groups: NDArray[Any], seed: int) -> list[Split]:
+    """Folds that keep groups together: with as many groups each or, if that is uneven, with as many rows as possible.
+
+    Parameters
+    ----------
+    folds : int
+        The number of folds.
+    y : array of shape (n,) or None
+        Classes to stratify by; None for regression.
+    groups : array of shape (n,)
+        The groups.
+    seed : int
+        Seed of the shuffling.
+
+    Returns
+    -------
+    list of (train, test)
+    """
+    if folds > (found := count_groups(groups)):
+        raise ValueError(f"{folds} folds need as many groups or more, but groups has {found}: set cv={found} or less")
+    splitter = shuffled_folds(folds, stratified=y is not None, grouped=True, seed=seed)
+    splits = list(splitter.split(np.zeros(len(groups)), y, groups))
+    # stratified folds are filled by their numbers of rows anyway
+    if y is None and max(len(test) for _, test in splits) > _UNEVEN * len(groups) / folds:
+        number = np.unique(groups, return_inverse=True)[1]
+        shuffled = np.random.RandomState(seed).permutation(found)[number]
+        splits = list(GroupKFold(folds).split(number, groups=shuffled))
+    return splits
+
+
+def warn_of_groups(groups: NDArray[Any], splits: Sequence[Split]) -> None:
+    """Warn of groups ``(n,)`` if one has most rows, or if a member of these splits has few rows to train on.
+
+    Parameters
+    ----------
+    groups : array of shape (n,)
+        The groups.
+    splits : sequence of (train, test)
+        Splits that keep them together.
+    """
+    size, rows = np.unique(groups, return_counts=True)[1], len(groups)
+    most, least = 1 - LEAST_TRAINED, min((len(train) for train, _ in splits), default=rows)
+    if size.max() <= most * rows and least >= LEAST_TRAINED * rows:
+        return
+    held_out = len(np.unique(np.concatenate([test for _, test in splits])))
+    warn_user(
+        f"groups are few or unbalanced: the largest of {len(size)} groups has {size.max():,} of {rows:,} rows "
+        f"({100 * size.max() / rows:.1f} %). Each member is trained on at least {least:,} rows, and {held_out:,} rows "
+        "are held out. Leave groups out if rows of a group need not stay together; otherwise give smaller groups",
+        UserWarning,
+    )
+
+
+def _grouped_hold_out(fraction: float, groups: NDArray[Any], seed: int) -> Split:
+    """A share of the groups or, if these have many more rows, groups that have at most this share of the rows."""
+    count_groups(groups)
+    train, test = next(GroupShuffleSplit(1, test_size=fraction, random_state=seed).split(groups, groups=groups))
+    room = fraction * len(groups)
+    if len(test) <= _UNEVEN * room:
+        return train, test
+    _, number, size = np.unique(groups, return_inverse=True, return_counts=True)
+    chosen = []
+    for group in np.random.RandomState(seed).permutation(len(size)):
+        if size[group] <= room:
+            chosen.append(group)
+            room -= size[group]
+    held_out = np.isin(number, chosen or [size.argmin()])
+    return (np.flatnonzero(~held_out), np.flatnonzero(held_out)) if held_out.sum() < len(test) else (train, test)
 
 
 def _hold_out(fraction: float, X: Matrix, codes: NDArray[np.intp] | None, seed: int) -> list[Split]:

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from gce._utils.params import check_count
-from gce.preprocessing.splits import Split, as_indices, as_pairs, is_splitter, shuffled_folds
+from gce.preprocessing.splits import (
+    Split,
+    as_indices,
+    as_pairs,
+    count_groups,
+    grouped_folds,
+    is_splitter,
+    shuffled_folds,
+    warn_of_groups,
+)
 
 #: Folds of ``cv=None``.
 FOLDS = 5
@@ -26,7 +35,7 @@ def make_folds(
     Parameters
     ----------
     cv : None, int, splitter or iterable of (train, test)
-        None is five folds.
+        None is five folds, or as many as there are groups.
     X : rows of any kind
     y : array of shape (n,) or (n, k)
     stratify : bool
@@ -34,22 +43,28 @@ def make_folds(
     seed : int
         For shuffling a number of folds.
     split_params : mapping
-        Other parameters of a splitter, such as ``groups``; a number of folds does not split groups.
+        Other parameters of a splitter, such as ``groups``, checked; a number of folds does not split groups.
     """
+    groups, rows = split_params.get("groups"), _num_samples(X)
     if isinstance(cv, str) and cv == "prefit":
         raise ValueError(f"cv must be {_WORDS}, got 'prefit': for fitted members use prefit=True")
     if cv is None or (isinstance(cv, Integral) and not isinstance(cv, bool)):
         folds = FOLDS if cv is None else check_count("cv", cv, 2)
-        grouped = split_params.get("groups") is not None
-        cv = shuffled_folds(folds, stratified=stratify, grouped=grouped, seed=seed)
-    if is_splitter(cv):
+        if groups is None:
+            splits = shuffled_folds(folds, stratified=stratify, grouped=False, seed=seed).split(X, y)
+        else:
+            folds = min(folds, count_groups(groups)) if cv is None else folds
+            splits = grouped_folds(folds, y if stratify else None, groups, seed)
+    elif is_splitter(cv):
         splits = cv.split(X, y, **split_params)
     else:
         splits = as_pairs(cv, _WORDS)
-        if split_params.get("groups") is not None:
+        if groups is not None:
             raise ValueError("groups and a list of splits both determine the folds: give only one of them")
-    rows = _num_samples(X)
-    return _partition([(as_indices(train, rows), as_indices(test, rows)) for train, test in splits], rows)
+    found = _partition([(as_indices(train, rows), as_indices(test, rows)) for train, test in splits], rows)
+    if groups is not None:
+        warn_of_groups(groups, found)
+    return found
 
 
 def _partition(splits: list[Split], rows: int) -> list[Split]:
