@@ -86,8 +86,8 @@ default="auto"
     max_iter : int, default=1000
         Maximum number of rounds of a family.
     tol : float, default=1e-6
-        A member is done when its training risk is within ``tol`` times itself of the least in the hull, as the oracle of
-        a pool proves and the gap of trained atoms suggests, or falls by no more over ``n_iter_no_change`` rounds.
+        A member is done when its training risk is within ``tol`` times itself of the least in the hull, as the oracle
+        of a pool proves and the gap of trained atoms suggests, or falls by no more over ``n_iter_no_change`` rounds.
     cv : "auto", None, int, splitter or iterable of (train, test), default="auto"
         One member per split; all are trained together and averaged into one ensemble. "auto": 5 folds, 10 below 2,000
         rows (fewer where a class has fewer rows), and one hold-out set of a tenth beyond 200,000 rows, or where

@@ -375,8 +375,8 @@ class ActiveSet:
     def certify(self, gap: Tensor, change: Tensor) -> None:
         """Carry what is proved over a step that changed the risk, both ``(M,)``.
 
-        ``R(F) - min R <= gap`` at the iterate where the oracle was called (``gap`` is NaN elsewhere), and the difference
-        moves with ``R(F)`` whatever the step.
+        ``R(F) - min R <= gap`` at the iterate where the oracle was called (``gap`` is NaN elsewhere), and the
+        difference moves with ``R(F)`` whatever the step.
         """
         self.suboptimality = (torch.fmin(self.suboptimality, gap) + change).clamp(min=0)
 

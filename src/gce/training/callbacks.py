@@ -25,8 +25,8 @@ class EarlyStopping:
 
     A member stops after ``n_iter_no_change`` rounds without a better validation value (ties keep the earlier round) or
     without a noticeable decrease of the training risk, when the risk is negligible beside that of the first round, and
-    when it is optimal up to ``tol``: as an exact oracle has proved, or, for trained atoms, as their gap suggests. Without
-    held-out rows the last round is the best one.
+    when it is optimal up to ``tol``: as an exact oracle has proved, or, for trained atoms, as their gap suggests.
+    Without held-out rows the last round is the best one.
 
     Parameters
     ----------
