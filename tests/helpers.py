@@ -13,6 +13,7 @@ from gce.bases.neural import compiled, evaluation
 from gce.bases.objectives import Linear
 from gce.bases.trees import TreeArrays
 from gce.frank_wolfe.active_set import ActiveSet
+from gce.io.models import digest
 from gce.losses import (
     REGRESSION,
     CrossEntropy,
@@ -63,6 +64,17 @@ def by_tensor_operations(monkeypatch):
     monkeypatch.setattr(evaluation, "serve", lambda X: False)
     monkeypatch.setattr(ActiveSet, "_compiled", False)
     monkeypatch.setattr(links, "_is_plain", lambda t: False)
+
+
+def assert_same_model(one, other, X):
+    """The same rounds, weights, calibration and predictions of two fits, to the last bit; seconds may differ."""
+    timeless = [[{**entry, "seconds": 0.0} for entry in model.history_] for model in (one, other)]
+    assert timeless[0] == timeless[1]
+    assert digest(one) == digest(other) is not None
+    scores = [model.raw_predict(X) for model in (one, other)]
+    assert torch.equal(*scores)
+    if hasattr(one, "predict_interval"):
+        np.testing.assert_array_equal(one.predict_interval(X), other.predict_interval(X))
 
 
 def outputs_of(loss):

@@ -7,11 +7,16 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import gce
 from gce import losses
 from gce._utils.params import check_parameters, rules_of
+from gce.estimators._validation import FitInput, validate
+from gce.training.plan import plan_fit
+from helpers import assert_same_model
 
 ROWS = 16
 X = np.random.default_rng(0).normal(size=(ROWS, 2))
@@ -222,3 +227,48 @@ def test_a_scorer_that_cannot_judge_a_constant_may_judge_rounds():
     scores = [entry["validation"] for entry in model.fit(X, np.exp(0.1 * X[:, 0]) + 3).history_]
     assert np.isfinite(scores).all()
     assert scores[-1] < scores[0]
+
+
+FAMILIES = ["neural", "neuron", "tree", "symmetric", "forest"]
+CAP_ROWS = np.random.default_rng(0).normal(size=(200, 3))
+CAP_TARGET = CAP_ROWS[:, 0] - CAP_ROWS[:, 1] ** 2
+
+
+def limits_of(**parameters):
+    """Oracle calls and rounds that each family of a fit may have."""
+    model = gce.GCERegressor(cv=2, random_state=0, **parameters)
+    data = validate(model, FitInput(CAP_ROWS, CAP_TARGET), seed=0, previous=None, statistics=False)
+    plan = plan_fit(model, data)
+    return {family.name: (family.max_calls, family.max_rounds) for family in plan.families}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    basis=st.just("auto") | st.lists(st.sampled_from(FAMILIES), min_size=2, unique=True),
+    max_atoms=st.just("auto") | st.integers(1, 2000),
+    max_iter=st.integers(1, 2000),
+)
+def test_a_cap_lowers_the_limit_of_each_family_and_raises_none(basis, max_atoms, max_iter):
+    usual = limits_of(basis=basis)
+    for name, (calls, rounds) in limits_of(basis=basis, max_atoms=max_atoms, max_iter=max_iter).items():
+        cap = np.inf if max_atoms == "auto" else max_atoms
+        assert calls == min(usual[name][0], cap)
+        assert rounds == min(usual[name][1], cap, max_iter)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_basis_that_is_named_alone_has_the_number_that_is_given_with_it(name):
+    assert limits_of(basis=name, max_atoms=700) == {name: (700, 700)}
+    assert limits_of(basis=name) == {name: limits_of(basis=FAMILIES)[name]}
+
+
+@pytest.mark.parametrize("caps", [{"max_atoms": 10**6}, {"max_iter": 10**6}, {"max_atoms": 500, "max_iter": 500}])
+def test_a_cap_that_nothing_reaches_changes_nothing(caps):
+    one, other = (gce.GCERegressor(cv=2, random_state=0, **limits).fit(CAP_ROWS, CAP_TARGET) for limits in ({}, caps))
+    assert_same_model(one, other, CAP_ROWS)
+
+
+def test_one_forest_is_one_forest_whatever_the_cap():
+    model = gce.GCERegressor(max_atoms=5, cv=2, random_state=0).fit(CAP_ROWS, CAP_TARGET)
+    rounds = [entry["family"] for entry in model.history_[:-1]]
+    assert {name: rounds.count(name) for name in rounds} == {"tree": 5, "symmetric": 5, "forest": 1, "neural": 5}

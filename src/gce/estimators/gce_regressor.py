@@ -82,7 +82,8 @@ default="auto"
         Trees, of forests too, split columns of one set on a path, and a network looks at one set. Default: all columns.
     max_atoms : int or "auto", default="auto"
         Maximum number of oracle calls per member of a family (no limit for a pool, whose oracle trains nothing).
-        "auto": 100 networks, 500 trees (250 at twice the learning rate), one forest.
+        "auto": 100 networks, 500 trees (250 at twice the learning rate), one forest. If there are several families,
+        a number lowers the "auto" of each and never raises it; a basis that is named alone may have more.
     max_iter : int, default=1000
         Maximum number of rounds of a family.
     tol : float, default=1e-6

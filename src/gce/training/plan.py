@@ -107,7 +107,9 @@ def plan_fit(model: Any, data: FitData) -> FitPlan:
     -------
     FitPlan
     """
-    families = tuple(_plan_family(name, basis, model, data) for name, basis in _choose_bases(model, data).items())
+    bases = _choose_bases(model, data)
+    cap = len(bases) > 1 or _is_auto(model.basis)
+    families = tuple(_plan_family(name, basis, model, data, cap) for name, basis in bases.items())
     return FitPlan(type(model).__name__, model.get_params(deep=False), families, model.verbose)
 
 
@@ -159,7 +161,7 @@ def _choose_bases(model: Any, data: FitData) -> dict[str, Basis]:
     return bases
 
 
-def _plan_family(name: str, basis: Basis, model: Any, data: FitData) -> FamilyPlan:
+def _plan_family(name: str, basis: Basis, model: Any, data: FitData, cap: bool) -> FamilyPlan:
     defaults, problem = basis.fit_defaults, data.problem
     line_search = _or_default(model.line_search, defaults.line_search)
     method = Method(
@@ -172,7 +174,7 @@ def _plan_family(name: str, basis: Basis, model: Any, data: FitData) -> FamilyPl
         problem = data.divided
     elif data.divided is not None and _learns_from_inputs(basis, method.algorithm, data):
         problem = with_inputs(data.divided)
-    max_calls = np.inf if basis.exact else _or_default(model.max_atoms, defaults.calls)
+    max_calls = _max_calls(basis, model.max_atoms, cap)
     # given models predict what they predict: a wider hull would not lengthen them
     inflated = method.algorithm.append_only and model.bound is None and not basis.exact
     if inflated:
@@ -180,7 +182,7 @@ def _plan_family(name: str, basis: Basis, model: Any, data: FitData) -> FamilyPl
         factor = method.algorithm.bound_factor(max(max_calls, defaults.calls))
         problem = replace(problem, bound=factor * problem.bound)
     patience = _or_default(model.n_iter_no_change, defaults.patience)
-    automatic = all(isinstance(given, str) and given == "auto" for given in (model.basis, model.algorithm))
+    automatic = _is_auto(model.basis) and _is_auto(model.algorithm)
     return FamilyPlan(name, problem, method, max_calls, model.max_iter, patience, model.tol, inflated, automatic)
 
 
@@ -191,6 +193,23 @@ def _algorithm(given: Any, defaults: FitDefaults) -> Algorithm:
     return algorithm.set_params(learning_rate=defaults.learning_rate) if isinstance(algorithm, Boosting) else algorithm
 
 
+def _max_calls(basis: Basis, given: Any, cap: bool) -> float:
+    """Maximum number of oracle calls per member: the number that the user gave, or the default of the family.
+
+    One number for several families is a ``cap``, because their defaults differ: it lowers them and never raises one (30
+    rounds are few trees but as many forests). A basis that is named alone has the number that is given with it.
+    """
+    if basis.exact:
+        return np.inf
+    usual = basis.fit_defaults.calls
+    calls: float = _or_default(given, usual)
+    return min(calls, usual) if cap else calls
+
+
+def _is_auto(given: Any) -> bool:
+    return isinstance(given, str) and given == "auto"
+
+
 def _or_default(given: Any, default: Any) -> Any:
     """What the user gave, or the default of the family."""
-    return default if isinstance(given, str) and given == "auto" else given
+    return default if _is_auto(given) else given
