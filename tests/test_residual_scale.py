@@ -3,10 +3,12 @@
 import math
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gce._utils.clock import OutOfTimeError
 from gce.bases import Zero
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.losses import Squared
@@ -99,7 +101,8 @@ def test_no_scale_where_time_is_short_or_a_residual_is_infinite():
     problem = folded(own, residual, by_folds(300))
     plain, weight = of_pairs(problem, residual)
     assert fit_scale(problem, plain, weight) is not None
-    assert fit_scale(problem, plain, weight, deadline=0.0) is None
+    with pytest.raises(OutOfTimeError):
+        fit_scale(problem, plain, weight, deadline=0.0)
     plain[3] = math.inf
     assert fit_scale(problem, plain, weight) is None
 

@@ -1,27 +1,33 @@
 """A limit of time: what is left for rounds, who is begun, and what is said; every clock is a made-up one."""
 
 import gc
+import math
 import warnings
 import weakref
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from gce import GCEClassifier, GCERegressor
+from gce import GCEClassifier, GCERegressor, GCESurvival, NGCERegressor, NNRegressor, Shards
 from gce._utils.clock import StepTimer
 from gce._utils.random import RoundStreams
 from gce.bases import FitContext, Forest, Neural, Pool, SymmetricTree, Tree
 from gce.bases.neural import compiled, descent
 from gce.bases.objectives import Linear
 from gce.bases.trees import TreeArrays, binned
+from gce.frank_wolfe import Boosting
 from gce.preprocessing.scaling import weighted_quantiles
-from gce.training import time_shares
+from gce.training import residual_scale, round_weights, time_shares
 from gce.training.callbacks import FamilyTimeLimit, TimeLimit
+from gce.training.family_fit import Method
 from gce.training.time_shares import TimeShares
+from helpers import assert_same_model
 
 
 class Clock:
@@ -182,18 +188,125 @@ def test_a_fit_that_ends_by_itself_does_not_warn():
         GCERegressor(time_limit=1e6, max_iter=3, cv=2, random_state=0).fit(X, y)
 
 
-def test_a_generous_limit_changes_nothing():
-    X, y = rows(400)
-    given = {"max_iter": 4, "cv": 2, "random_state": 0}
-    one, other = (GCERegressor(time_limit=limit, **given).fit(X, y) for limit in (None, 1e6))
-    assert np.array_equal(one.predict(X), other.predict(X))
+@pytest.fixture
+def all_stages(monkeypatch):
+    """All that is done with many rows only is done with few: families are measured, and rounds are weighted."""
+    monkeypatch.setattr(time_shares, "_ENOUGH", 100)
+    monkeypatch.setattr(round_weights, "_ENOUGH", 100)
 
 
-def test_one_family_alone_is_calibrated_by_the_scores_that_its_rounds_left():
-    X, y = rows(300)
-    given = {"basis": Tree(max_leaf_nodes=4), "max_iter": 5, "cv": 2, "random_state": 0}
-    one, other = (GCERegressor(time_limit=limit, **given).fit(X, y) for limit in (None, 1e6))
-    assert np.allclose(one.residuals_, other.residuals_, rtol=0, atol=1e-12)
+SMALL = {"tree": Tree(max_leaf_nodes=4), "symmetric": SymmetricTree(), "forest": Forest(n_estimators=3)}
+ALL = {**SMALL, "neural": Neural(hidden=3, max_epochs=20)}
+
+
+def noisy(n=500, seed=0):
+    """Columns of numbers and one of categories, and a target whose noise depends on one of them."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+    X.loc[::9, "c"] = np.nan
+    X["place"] = rng.choice(["here", "there", "nowhere"], n)
+    y = X["a"] * (X["place"] == "here") + np.sin(3 * X["b"]) + (0.1 + (X["b"] > 0)) * rng.normal(size=n)
+    return X, y.to_numpy()
+
+
+def fitted_twice(model, *data):
+    """Fits without a limit and with one that nothing reaches."""
+    return [clone(model).set_params(time_limit=limit).fit(*data) for limit in (None, 1e6)]
+
+
+@pytest.mark.usefixtures("all_stages")
+@pytest.mark.parametrize("basis", ["auto", ALL, SMALL["tree"], SMALL["forest"], ALL["neural"]], ids=str)
+def test_a_limit_that_does_not_bind_gives_the_model_of_no_limit(basis):
+    X, y = noisy()
+    one, other = fitted_twice(GCERegressor(basis=basis, max_iter=40, cv=3, random_state=0), X, y)
+    assert_same_model(one, other, X)
+    assert (one.result_.round_weights is None) == (other.result_.round_weights is None)
+    if basis is ALL:
+        assert one.result_.round_weights is not None
+        assert one.result_.calibration.scale is not None
+
+
+@pytest.mark.usefixtures("all_stages")
+def test_nor_does_it_change_a_model_of_classes():
+    X, y = noisy()
+    for labels in (y > 0, np.digitize(y, [-1, 0, 1])):
+        one, other = fitted_twice(GCEClassifier(basis=ALL, max_iter=20, cv=3, random_state=0), X, labels)
+        assert_same_model(one, other, X)
+
+
+@pytest.mark.usefixtures("all_stages")
+def test_nor_one_of_rows_in_files(tmp_path):
+    X, y = noisy()
+    X.assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    shards = Shards(str(tmp_path / "rows.parquet"), target="y")
+    one, other = fitted_twice(GCERegressor(basis=ALL, max_iter=20, random_state=0), shards)
+    assert_same_model(one, other, X)
+
+
+@pytest.mark.usefixtures("all_stages")
+def test_nor_one_of_times_until_an_event():
+    X, y = noisy()
+    times = np.rec.fromarrays([y > -1, np.exp(y)], names="event,time")
+    one, other = fitted_twice(GCESurvival(basis="tree", max_atoms=20, cv=3, random_state=0), X, times)
+    assert_same_model(one, other, X)
+
+
+@pytest.mark.parametrize("kind", [NGCERegressor, NNRegressor])
+def test_nor_one_that_is_trained_all_at_once(kind, monkeypatch):
+    X, y = noisy()
+    # a processor that is thought to need far longer for the scale of residuals
+    monkeypatch.setattr(residual_scale, "_SECONDS", 1e6)
+    one, other = fitted_twice(kind(hidden=3, max_epochs=5, cv=3, random_state=0), X, y)
+    assert_same_model(one, other, X)
+
+
+def time_ends(monkeypatch, name):
+    """Time is over when a fit comes to a function, whose last argument is its deadline."""
+    module = {"weigh_rounds": round_weights, "fit_scale": residual_scale}[name]
+    true = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given: true(*given[:-1], -math.inf))
+
+
+@pytest.mark.usefixtures("all_stages")
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        ("weigh_rounds", "families were weighted as a whole, not by round"),
+        ("fit_scale", "prediction intervals have the same width for all rows"),
+    ],
+)
+def test_what_is_left_out_at_the_end_for_lack_of_time_is_said(monkeypatch, late, said):
+    X, y = noisy()
+    model = GCERegressor(basis=ALL, max_iter=40, cv=3, random_state=0, time_limit=1e6)
+    usual = clone(model).fit(X, y).result_
+    time_ends(monkeypatch, late)
+    with pytest.warns(ConvergenceWarning, match=f"time_limit=1e\\+06 changed the fit: {said}; a larger"):
+        result = model.fit(X, y).result_
+    assert usual.round_weights is not None
+    assert usual.calibration.scale is not None
+    assert (result.round_weights is None) == (late == "weigh_rounds")
+    assert (result.calibration.scale is None) == (late == "fit_scale")
+    assert not result.cut_short
+
+
+def test_a_limit_that_takes_the_folds_says_so():
+    X, y = rows(2100)
+    with pytest.warns(ConvergenceWarning, match="rows were held out once, in place of folds"):
+        model = GCERegressor(basis=Tree(max_leaf_nodes=2), max_iter=1, random_state=0, time_limit=0.5).fit(X, y)
+    assert model.result_.members == 1
+
+
+def test_longer_steps_are_said_and_taken_only_where_rounds_are_few(hand):
+    basis = SimpleNamespace()
+    for pace, longer in ((0.01, False), (1.0, True)):
+        limit = TimeLimit(10.0)
+        method = Method(Boosting(0.2), basis, None, None)
+        one = SimpleNamespace(name="tree", max_iter=10, max_calls=100, method=method, automatic=True)
+        found = TimeShares((one,), {"tree": unfinished()}, limit, FitContext())
+        found._paces["tree"] = pace
+        found.begin("tree")
+        assert (found.method("tree") is method) != longer
+        assert limit.shortcuts == ["tree took longer steps"] * longer
 
 
 def test_families_are_rehearsed_on_few_rows_and_left_as_they_were(monkeypatch):

@@ -1,8 +1,24 @@
-"""Time limits for sequences of similar steps."""
+"""Time limits: for sequences of similar steps, and for work that is either finished or given up."""
 
 from __future__ import annotations
 
 import time
+
+
+class OutOfTimeError(Exception):
+    """Work that is of no use unless it is finished was given up at its deadline."""
+
+
+def check_time(deadline: float) -> None:
+    """Raise :class:`OutOfTimeError` after a deadline, on the clock of ``time.monotonic``.
+
+    Parameters
+    ----------
+    deadline : float
+        May be infinite.
+    """
+    if time.monotonic() >= deadline:
+        raise OutOfTimeError
 
 
 class StepTimer:

@@ -20,6 +20,7 @@ from gce.distributed import World, find_world
 from gce.estimators._validation import FitInput, validate
 from gce.io.checkpoints import Checkpoint, opened
 from gce.preprocessing.shards import Shards
+from gce.preprocessing.splits import is_hurried
 from gce.training.callbacks import Callback, TimeLimit
 from gce.training.data import FitData
 from gce.training.plan import FitPlan, plan_fit
@@ -98,16 +99,17 @@ class FitSession:
                 # sums of tensors are rounded by how many threads there are, and processes may have different numbers
                 stack.enter_context(alone())
                 stack.enter_context(one_blas_thread())
-            elif self.clock is not None:
-                # threads that wait for each other take far longer where others want the processor too
-                stack.enter_context(alone())
             self._stack = stack.pop_all()
         return self
 
     def read(self, statistics: bool) -> FitData:
         """The data of the fit, of which columns with many categories may have statistics of the target."""
         if not isinstance(self._given.X, Shards):
-            return validate(self._model, self._given, seed=self.seed, previous=self.previous, statistics=statistics)
+            model, given, clock = self._model, self._given, self.clock
+            data = validate(model, given, seed=self.seed, previous=self.previous, statistics=statistics)
+            if clock is not None and given.X_val is None and is_hurried(model.cv, data.n_samples, clock.seconds):
+                clock.shortcuts.append("rows were held out once, in place of folds")
+            return data
         # most fits need none of it
         from gce._utils.workspace import workspace
         from gce.estimators._shard_data import read_shards

@@ -102,8 +102,9 @@ default="auto"
         What early stopping monitors on held-out rows: any scikit-learn scorer. Default: the loss.
     time_limit : float, optional
         Seconds for the whole fit, from reading the rows to calibration; families share them, and the best rounds so far
-        are kept. A family that cannot end in its share is skipped, and a fit that was cut short gives a
-        ``ConvergenceWarning``. The first family gets one round in any case.
+        are kept. A family that cannot end in its share is skipped. If the limit changes the model in any way, a
+        ``ConvergenceWarning`` says how; without the warning it is the model of a fit without a limit, to the last bit.
+        The first family gets one round in any case.
     device : str, default="cpu"
         A torch device, or "auto" for a GPU where there is one.
     n_jobs : int, optional

@@ -185,11 +185,11 @@ def splits_for(
     list of (train, test)
         Indices into the training rows.
     """
-    if isinstance(cv, str) and cv == "auto" and _holds_out_once(len(rows.X), seconds):
-        cv, fraction = None, LARGE_FRACTION
     X, codes, groups = rows.X, rows.codes, rows.groups
     no_hold_out = [(np.arange(len(X)), np.arange(0))]
     automatic = isinstance(cv, str) and cv == "auto"
+    if automatic and (len(X) > LARGE_ROWS or is_hurried(cv, len(X), seconds)):
+        cv, fraction, automatic = None, LARGE_FRACTION, False
     is_integer = isinstance(cv, Integral) and not isinstance(cv, bool)
     if is_splitter(cv):
         y = rows.target if codes is None else codes
@@ -423,8 +423,11 @@ def _folds(folds: int, X: Matrix, codes: NDArray[np.intp] | None, seed: int) -> 
     return list(splitter.split(X, codes))
 
 
-def _holds_out_once(rows: int, seconds: float | None) -> bool:
-    return rows > LARGE_ROWS or (seconds is not None and rows > max(SMALL_ROWS, ROWS_PER_SECOND * seconds))
+def is_hurried(cv: Any, rows: int, seconds: float | None) -> bool:
+    """Whether a ``cv`` parameter means one hold-out set because of a time limit, and folds without it."""
+    automatic = isinstance(cv, str) and cv == "auto"
+    short = seconds is not None and rows > max(SMALL_ROWS, ROWS_PER_SECOND * seconds)
+    return automatic and short and rows <= LARGE_ROWS
 
 
 def auto_folds(rows: int) -> int:

@@ -174,7 +174,7 @@ def with_scale(
     problem: Problem,
     rows: HeldOutScores,
     members: Sequence[ConvexEnsemble],
-    deadline: float,
+    deadline: float = math.inf,
 ) -> Calibration:
     """The calibration of a regression, with the scale of its residuals where that makes intervals better.
 
@@ -188,12 +188,17 @@ def with_scale(
         At least one.
     members : sequence of ConvexEnsemble
         Those that held out the rows, and are averaged.
-    deadline : float
+    deadline : float, default=math.inf
         On the clock of ``time.monotonic``.
 
     Returns
     -------
     Calibration
+
+    Raises
+    ------
+    OutOfTimeError
+        The scale cannot be known by the deadline.
     """
     # it fits a family, and families are calibrated by this module
     from gce.training.residual_scale import fit_scale

@@ -177,6 +177,8 @@ class TimeLimit:
         Seconds that are reserved for what follows the last round.
     cut_short, skipped : list of str
         Families that were stopped early, and families that were not started.
+    shortcuts : list of str
+        What else was done in less time than without the limit, and with another result.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -184,6 +186,7 @@ class TimeLimit:
         self.reserve = 0.0
         self.cut_short: list[str] = []
         self.skipped: list[str] = []
+        self.shortcuts: list[str] = []
 
     def family_limit(self, families: int) -> FamilyTimeLimit:
         """The limit of the next of ``families`` remaining families; time that it does not use goes to the others.
@@ -210,15 +213,28 @@ class TimeLimit:
         return self.remaining - self.reserve
 
     @property
+    def end_of_rounds(self) -> float:
+        """The deadline without the reserve, on the clock of ``time.monotonic``."""
+        return self.end - self.reserve
+
+    @property
+    def ended_rounds(self) -> bool:
+        """Whether families were stopped early or not started."""
+        return bool(self.cut_short or self.skipped)
+
+    @property
     def message(self) -> str:
-        """A warning about the families that the limit stopped or skipped; empty if there are none."""
+        """A warning about all that the limit changed; empty if the model is that of a fit without a limit."""
         parts = [
             f"{_join_names(names)} {'was' if len(names) == 1 else 'were'} {what}"
             for names, what in ((self.cut_short, "cut short"), (self.skipped, "not started"))
             if names
         ]
-        advice = "a larger time_limit may give a better model"
-        return f"time_limit={self.seconds:g} ended the fit early: {' and '.join(parts)}; {advice}" if parts else ""
+        changes = [" and ".join(parts)] * bool(parts) + self.shortcuts
+        if not changes:
+            return ""
+        did = "ended the fit early" if parts else "changed the fit"
+        return f"time_limit={self.seconds:g} {did}: {'; '.join(changes)}; a larger time_limit may give a better model"
 
 
 def _join_names(names: list[str]) -> str:
@@ -237,16 +253,18 @@ class FamilyTimeLimit(StepTimer):
     Attributes
     ----------
     stopped : bool
-        Whether the last round was the last one in time.
+        Whether a round was the last one in time.
     """
 
     stopped = False
 
     def __call__(self, step: Step) -> bool:
-        self.stopped = self.out_of_time()
+        late = self.out_of_time()
         if step.t == 1:
             # the first round includes work that is done only once
-            self.stopped = self.remaining < min(self.last_duration, step.seconds)
+            late = self.remaining < min(self.last_duration, step.seconds)
+        # a trial without time for its rounds leaves none to the family
+        self.stopped |= late
         return self.stopped
 
 

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gce._utils import parallel
+from gce._utils.clock import OutOfTimeError
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.training.calibration import Calibration, HeldOutScores, predict_held_out, with_scale
 from gce.training.callbacks import TimeLimit
 from gce.training.data import FitData
+from gce.training.family_fit import FamilyFit
 from gce.training.family_weights import (
     WeightedFamilies,
     closing_columns,
@@ -69,9 +71,7 @@ def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
     weights, closing, rounds = {families[0].name: 1.0}, None, None
     if len(families) == 1:
         ensemble, (fit,) = families[0].ensemble(problem.offset), fitted.fits.values()
-        # under a time limit predictions that are known are not computed again
-        known = None if fitted.clock is None else fit.best_outputs
-        rows = predict_held_out(ensemble, problem, total) if known is None else select_held_out(known, problem, total)
+        rows = _scores_alone(fit, ensemble, fitted.clock, problem, total)
     else:
         began, before = time.perf_counter(), family_history(families, None)[-1]["seconds"]
         weighted = _weigh(fitted, problem, total)
@@ -81,17 +81,35 @@ def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
         rows = weighted.held_out(problem, total)
         ensemble = mix_families(families, weights, problem.offset, weighted.rounds)
         rounds = weighted.rounds
+    calibration, clock = _calibration(data, ensemble, rows), fitted.clock
+    if clock is None:
+        calibration = _scaled(calibration, data, ensemble, rows)
+    elif not clock.ended_rounds:
+        calibration = _scaled_in_time(calibration, data, ensemble, rows, clock)
     return _result(
         data,
         families,
         weights,
         ensemble,
-        _calibration(data, ensemble, rows, _scale_deadline(fitted.clock)),
+        calibration,
         closing=closing,
         round_weights=rounds,
         bases=fitted.bases,
-        cut_short=fitted.clock is not None and bool(fitted.clock.message),
+        cut_short=clock is not None and clock.ended_rounds,
     )
+
+
+def _scores_alone(
+    fit: FamilyFit, ensemble: ConvexEnsemble, clock: TimeLimit | None, problem: Problem, total: Array
+) -> HeldOutScores:
+    """Held-out scores of the only family; without time the sums that its rounds left, which round otherwise."""
+    late = clock is not None and (clock.ended_rounds or clock.remaining_for_rounds <= 0)
+    known = fit.best_outputs if late else None
+    if clock is None or known is None:
+        return predict_held_out(ensemble, problem, total)
+    if not clock.ended_rounds:
+        clock.shortcuts.append("predictions of held-out rows are those that the rounds left")
+    return select_held_out(known, problem, total)
 
 
 def _weigh(fitted: FittedFamilies, problem: Problem, total: Array) -> WeightedFamilies:
@@ -99,20 +117,19 @@ def _weigh(fitted: FittedFamilies, problem: Problem, total: Array) -> WeightedFa
     # needed once, and only by fits of several families
     from gce.training.round_weights import weigh_rounds
 
-    found = weigh_families(fitted.begun, problem, total)
-    # under a limit the end of a fit is as short as it can be
-    if fitted.clock is None:
-        by_round = weigh_rounds(fitted.begun, found, problem, total)
-        if by_round is not None:
-            return by_round
+    clock, found = fitted.clock, weigh_families(fitted.begun, problem, total)
+    # where rounds were cut short the end of a fit is as short as it can be
+    if clock is None or not clock.ended_rounds:
+        deadline = math.inf if clock is None else clock.end_of_rounds
+        try:
+            by_round = weigh_rounds(fitted.begun, found, problem, total, deadline)
+        except OutOfTimeError:
+            assert clock is not None
+            clock.shortcuts.append("families were weighted as a whole, not by round")
+        else:
+            if by_round is not None:
+                return by_round
     return drop_families(fitted.begun, found, problem, total)
-
-
-def _scale_deadline(clock: TimeLimit | None) -> float:
-    """When the scale of residuals must be known: where rounds were cut short there is no time for it."""
-    if clock is None:
-        return math.inf
-    return -math.inf if clock.message else clock.end
 
 
 def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData, deadline: float) -> FitResult:
@@ -131,8 +148,11 @@ def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData
     -------
     FitResult
     """
+    in_time = time.monotonic() < deadline
     rows = predict_held_out(ensemble, data.problem, data.held_out_total)
-    calibration = _calibration(data, ensemble, rows, deadline)
+    calibration = _calibration(data, ensemble, rows)
+    if in_time:
+        calibration = _scaled(calibration, data, ensemble, rows)
     return _explained(_result(data, (epochs,), {epochs.name: 1.0}, ensemble, calibration), data)
 
 
@@ -168,16 +188,34 @@ def _result(
     )
 
 
-def _calibration(data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores, deadline: float) -> Calibration:
+def _calibration(data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores) -> Calibration:
     """Temperature, residuals or baseline, from held-out rows or, where these are too few, from the training rows."""
     problem = data.problem
     found = data.target.calibrate(data.loss, rows) if len(rows.y) else None
     if found is None:
         return data.target.calibrate_in_sample(data.loss, len(problem.y), lambda: _predict_training(ensemble, problem))
-    if not data.target.has_intervals:
+    return found
+
+
+def _scaled(
+    found: Calibration, data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores, deadline: float = math.inf
+) -> Calibration:
+    """A calibration with the scale of residuals, where there are intervals whose widths may depend on the row."""
+    if not (data.target.has_intervals and len(rows.y)):
         return found
     members = [ensemble.of_member(m) for m in range(ensemble.members)]
-    return with_scale(found, data.loss, problem, rows, members, deadline)
+    return with_scale(found, data.loss, data.problem, rows, members, deadline)
+
+
+def _scaled_in_time(
+    found: Calibration, data: FitData, ensemble: ConvexEnsemble, rows: HeldOutScores, clock: TimeLimit
+) -> Calibration:
+    """A calibration with the scale of residuals, if there is time for it."""
+    try:
+        return _scaled(found, data, ensemble, rows, clock.end)
+    except OutOfTimeError:
+        clock.shortcuts.append("prediction intervals have the same width for all rows")
+        return found
 
 
 def _predict_training(ensemble: ConvexEnsemble, problem: Problem) -> HeldOutScores:

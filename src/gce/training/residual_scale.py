@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gce._utils.clock import OutOfTimeError
 from gce._utils.random import Streams
 from gce.bases import SymmetricTree
 from gce.frank_wolfe.algorithms import Boosting
@@ -103,13 +104,20 @@ def fit_scale(
     Returns
     -------
     ResidualScale or None
-        None where residuals are too few or time is too short, and where constant widths do as well.
+        None where residuals are too few, and where constant widths do as well.
+
+    Raises
+    ------
+    OutOfTimeError
+        The scale cannot be known by the deadline.
     """
     if not suits_trees(problem.X) or not bool(residual.isfinite().all()):
         return None
     pairs = _pairs(problem, residual, weight)
-    if pairs is None or not _in_time(pairs, deadline):
+    if pairs is None:
         return None
+    if not _in_time(pairs, deadline):
+        raise OutOfTimeError
     mean = pairs.share @ pairs.residual.abs()
     unit = torch.where(mean > 0, mean, 1.0)
     pairs = replace(pairs, residual=pairs.residual / unit)
@@ -219,9 +227,11 @@ def _fit_hull(pairs: _Pairs, deadline: float) -> tuple[FamilyFit, Tensor]:
     # nothing is drawn: any seed will do
     streams = Streams(0, tuple(range(problem.members)))
     fit = FamilyFit("scale", problem.members, SharedEarlyStopping(_PATIENCE, 1e-6), inflated_bound=True)
-    limits = [] if deadline == math.inf else [FamilyTimeLimit(deadline)]
+    limit = FamilyTimeLimit(deadline)
     method = Method(algorithm, basis, Exact(), streams)
-    fit.run(problem, method, max_iter=_ROUNDS, max_calls=_ROUNDS, callbacks=limits)
+    fit.run(problem, method, max_iter=_ROUNDS, max_calls=_ROUNDS, callbacks=[limit])
+    if limit.stopped:
+        raise OutOfTimeError
     assert fit.best_outputs is not None
     return fit, offset + fit.best_outputs[pairs.member, pairs.row]
 

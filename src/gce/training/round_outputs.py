@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gce._utils.clock import check_time
 from gce.bases.base import Atoms, Zero
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.training.family_fit import FamilyFit
@@ -44,6 +46,9 @@ class RoundOutputs:
         Members and rounds of each family.
     known : dict of Tensor of shape (M, N, k)
         Of families with a single round, such as forests, the predictions of each member: they are not computed again.
+    deadline : float, default=math.inf
+        On the clock of ``time.monotonic``: outputs that are asked for later are an
+        :class:`~gce._utils.clock.OutOfTimeError`.
     """
 
     problem: Problem
@@ -54,9 +59,10 @@ class RoundOutputs:
     ensembles: Mapping[str, ConvexEnsemble]
     shapes: Mapping[str, tuple[int, int]]
     known: Mapping[str, Tensor]
+    deadline: float = math.inf
 
     @classmethod
-    def of(cls, fits: Sequence[FamilyFit], problem: Problem) -> RoundOutputs:
+    def of(cls, fits: Sequence[FamilyFit], problem: Problem, deadline: float) -> RoundOutputs:
         """The rounds of fitted families."""
         ensembles = {fit.name: fit.record.ensemble(problem.offset) for fit in fits}
         names, times, mass, deep = [], [], [], []
@@ -72,7 +78,7 @@ class RoundOutputs:
         shapes = {fit.name: (fit.members, fit.n_rounds) for fit in fits}
         known = {fit.name: best_outputs(fit, problem) for fit in fits if fit.n_rounds == 1}
         columns = np.array(times, dtype=np.intp), np.array(mass), np.array(deep, dtype=bool)
-        return cls(problem, names, *columns, ensembles, shapes, known)
+        return cls(problem, names, *columns, ensembles, shapes, known, deadline)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -95,7 +101,7 @@ class RoundOutputs:
                     at = place.to(index.device)[born[index, 1]]
                     share = everyone * weights[index] / mass.to(index.device)[at]
                     parts.append((at, share[:, None, None], part.select(index)))
-        return MemberOutputs(self.problem, 1 + len(self), parts, known)
+        return MemberOutputs(self.problem, 1 + len(self), parts, known, self.deadline)
 
     def _places(self, name: str) -> Tensor:
         """Of each round of a family its place among the outputs, that of the zero function for round 0."""
@@ -127,6 +133,7 @@ class RoundOutputs:
         if others:
             mixed = mix_rounds(others, {name: factors[name] for name in others})
             for m, own in enumerate(found):
+                check_time(self.deadline)
                 own += mixed.of_member(m)(problem.X) - problem.offset
         for name, outputs in self.known.items():
             found += factors[name].to(found)[:, :, None] * outputs
@@ -167,15 +174,18 @@ class MemberOutputs:
         Atoms, which rounds they belong to and their factors.
     known : list of (int, Tensor of shape (N, k))
         Rounds whose outputs are known, and these outputs on all rows.
+    deadline : float
     """
 
     problem: Problem
     count: int
     parts: list[tuple[Tensor, Tensor, Atoms]]
     known: list[tuple[int, Tensor]]
+    deadline: float
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Outputs on some rows, ``(1 + G, n, k)``, those of the zero function first."""
+        check_time(self.deadline)
         X, y = self.problem.X[rows], self.problem.y
         found = y.new_zeros(self.count, len(rows), y.shape[1])
         for at, share, part in self.parts:

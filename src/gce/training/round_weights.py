@@ -10,6 +10,7 @@ calibrated by the scores of rows that had no part in the weights.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gce._utils import parallel
+from gce._utils.clock import check_time
 from gce.frank_wolfe.simplex.quadratic import QuadraticRisk
 from gce.losses import Loss
 from gce.preprocessing.mixed import telling_blocks
@@ -53,7 +55,7 @@ _HALVES = tuple(combinations(range(_QUARTERS), _QUARTERS // 2))
 
 
 def weigh_rounds(
-    fits: Sequence[FamilyFit], found: WeightedFamilies, problem: Problem, total: Array
+    fits: Sequence[FamilyFit], found: WeightedFamilies, problem: Problem, total: Array, deadline: float = math.inf
 ) -> WeightedFamilies | None:
     """Weights of rounds that all members share, where held-out rows say that they are better than those of families.
 
@@ -66,15 +68,22 @@ def weigh_rounds(
     problem : Problem
     total : array of shape (M,)
         Total sample weight of the rows that each member holds out.
+    deadline : float, default=math.inf
+        On the clock of ``time.monotonic``.
 
     Returns
     -------
     WeightedFamilies or None
+
+    Raises
+    ------
+    OutOfTimeError
+        The weights were not found by the deadline.
     """
     loss = problem.loss
     if not loss.has_hessian or loss.smoothed(1.0) is not None or int((problem.held_out > 0).sum()) < _ENOUGH:
         return None
-    rounds, before = RoundOutputs.of(fits, problem), select_held_out(found.pred, problem, total)
+    rounds, before = RoundOutputs.of(fits, problem, deadline), select_held_out(found.pred, problem, total)
     with parallel.alone():
         quarters, noise = _quadratic_risks(rounds, total, before)
         for chosen, among in _candidates(_sum(quarters), rounds, noise):
@@ -113,18 +122,21 @@ def _cross_fitted(others: Tensor, problem: Problem) -> Tensor:
 def _candidates(risk: QuadraticRisk, rounds: RoundOutputs, noise: float) -> list[tuple[Array, NDArray[np.intp]]]:
     """Weights ``(1 + G,)`` and the rounds they are chosen from: without deep trees if these matter little; all."""
     everyone = np.arange(1 + len(rounds))
-    weights, cost = _thinned(risk, noise)
+    weights, cost = _thinned(risk, noise, rounds.deadline)
     shallow = everyone[np.append(True, ~rounds.deep)]
     if not weights[1:][rounds.deep].any() or len(shallow) == 1:
         return [(weights, everyone)]
-    without, rival = _thinned(_over(risk, shallow), noise)
+    without, rival = _thinned(_over(risk, shallow), noise, rounds.deadline)
     small = [(_spread(without, shallow, len(weights)), shallow)] * (rival <= cost + _NO_DEEP_TREES * abs(risk.value))
     return [*small, (weights, everyone)]
 
 
-def _thinned(risk: QuadraticRisk, noise: float) -> tuple[Array, float]:
+def _thinned(risk: QuadraticRisk, noise: float, deadline: float) -> tuple[Array, float]:
     """The fewest rounds that are next to the best, and the loss of the best that is to be expected."""
-    steps = risk.thin(risk.solve())
+    steps = []
+    for own in risk.thin(risk.solve()):
+        check_time(deadline)
+        steps.append(own)
     costs = np.array([risk.at(own) + noise * np.count_nonzero(own[1:]) for own in steps])
     (near,) = np.nonzero(costs <= costs.min() + TOLERATED * abs(risk.value))
     return steps[int(near[-1])], float(costs.min())

@@ -65,6 +65,8 @@ class TimeShares:
         self._families, self._fits = {family.name: family for family in families}, fits
         self._clock, self._context = clock, context
         self._costs = dict.fromkeys(self._families, 0.0)
+        #: Seconds of a round after the first, which includes what is done once; of boosting, where they are measured.
+        self._paces: dict[str, float] = {}
         self._waiting = [name for name in self._families if self._continues(name)]
 
     def measure(self, problem: Problem, calibrate: Calibrate) -> None:
@@ -91,6 +93,8 @@ class TimeShares:
         for name, family in few.items():
             fits[name], seconds = _shortest_round(family)
             self._costs[name] = _SLOWER * every * seconds
+            if family.automatic and isinstance(family.method.algorithm, Boosting):
+                self._paces[name] = every * _usual_round(family)
             share = self._clock.remaining_for_rounds / len(few)
             if share < self._costs[name] < _HOPELESS * share:
                 # the first measurement may include what is done once
@@ -142,13 +146,16 @@ class TimeShares:
         -------
         Method
         """
-        family, seconds = self._families[name], self._costs[name] / _SLOWER
-        method, algorithm = family.method, family.method.algorithm
-        if not (family.automatic and isinstance(algorithm, Boosting) and 0 < seconds < math.inf):
+        method = self._families[name].method
+        pace, algorithm = self._paces.get(name, 0.0), method.algorithm
+        if self._clock is None or pace == 0 or not isinstance(algorithm, Boosting):
             return method
-        rounds = (self._context.deadline - time.monotonic()) / seconds
+        rounds = (self._context.deadline - time.monotonic()) / pace
         rate = min(_LONGEST_STEP, _FULL_STEPS / max(1.0, rounds))
-        return method if rate <= algorithm.learning_rate else replace(method, algorithm=Boosting(rate))
+        if rate <= algorithm.learning_rate:
+            return method
+        self._clock.shortcuts.append(f"{name} took longer steps")
+        return replace(method, algorithm=Boosting(rate))
 
     def end(self, name: str, limits: list[FamilyTimeLimit]) -> None:
         """Record whether a family would have continued."""
@@ -194,3 +201,11 @@ def _shortest_round(family: FamilyPlan) -> tuple[FamilyFit, float]:
     began = time.monotonic()
     fit.run(problem, family.method, max_iter=1, max_calls=1, context=FitContext(deadline=began))
     return fit, time.monotonic() - began
+
+
+def _usual_round(family: FamilyPlan) -> float:
+    """The seconds that the second round of a family takes."""
+    fit = FamilyFit(family.name, family.problem.members, EarlyStopping(None, 0.0))
+    context = FitContext(deadline=time.monotonic())
+    fit.run(family.problem, family.method, max_iter=2, max_calls=2, context=context)
+    return fit.seconds - fit.rounds[0].seconds

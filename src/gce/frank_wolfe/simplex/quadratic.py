@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,12 +69,12 @@ class QuadraticRisk:
         # where the reference stays in use, other combinations are as good without it
         return own if found[-1] <= _LEAST else self._descend(own, np.arange(len(own)))
 
-    def thin(self, weights: Array) -> list[Array]:
+    def thin(self, weights: Array) -> Iterator[Array]:
         """Ever fewer models in use, each time with the best weights, beginning with the given ones ``(P,)``.
 
         Models leave in the order of the optimal brain surgeon's removal costs, one in eight at a time.
         """
-        steps = [weights]
+        yield weights
         while (count := int(np.count_nonzero(weights[1:]))) > 1:
             used = np.union1d(np.flatnonzero(weights), [0])
             inverse = constrained_inverse(self.hessian[np.ix_(used, used)])
@@ -83,8 +84,7 @@ class QuadraticRisk:
             if not start.any():
                 start[0] = 1.0
             weights = self._descend(_cleaned(start), np.union1d(np.flatnonzero(start), [0]))
-            steps.append(weights)
-        return steps
+            yield weights
 
     def _descend(self, start: Array, among: NDArray[np.intp]) -> Array:
         """The best weights over some models."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -185,7 +184,7 @@ def with_weights(
     if calibration is None:
         return edited
     if data.target.has_intervals:
-        calibration = with_scale(calibration, result.loss, data.problem, rows, simplices(edited), math.inf)
+        calibration = with_scale(calibration, result.loss, data.problem, rows, simplices(edited))
     return replace(edited, calibration=calibration)
 
 
