@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 import pickle
 import re
 
@@ -14,7 +15,10 @@ from typer.testing import CliRunner
 
 import gce
 from gce.bases import Forest, Neural, SymmetricTree, Tree, Union
+from gce.bases.context import FitDefaults
 from gce.cli.app import app
+from gce.training import round_weights, trial
+from gce.training.family_weights import FamilyScreening
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(90, 4))
@@ -255,3 +259,86 @@ def test_an_estimator_is_made_of_at_most_four_classes_of_ours(kind):
     # nothing is synthesised: what a reader sees is what is called
     assert "__init__" in vars(kind)
     assert not hasattr(clone(kind()), "_result")
+
+
+#: Networks must count after two rounds.
+EARLY = {(Neural, "fit_defaults"): property(lambda basis: FitDefaults(screening_rounds=2))}
+#: What leaves a family out: the fit, what is set before it, and which families it leaves out for which reason.
+GATES = {
+    "time": ({"basis": FAMILIES, "time_limit": 0.0}, {}, {"symmetric": "time limit", "neural": "time limit"}),
+    "callback": (
+        {"basis": FAMILIES, "callbacks": [lambda step: True]},
+        {},
+        {"symmetric": "stopped", "neural": "stopped"},
+    ),
+    "trial": (
+        {"basis": {"tree": TREE, "neural": NET}},
+        {(trial, "TRIAL_ROWS"): 1, (FamilyScreening, "min_weight"): 2.0, **EARLY},
+        {"neural": r"after 2 rounds its weight was \d\S* %, less than 200 %"},
+    ),
+    "no better": ({"basis": {"tree": TREE, "same": TREE}}, {}, {"tree|same": "the same without it|best weight"}),
+    "rounds": (
+        {"basis": {"tree": TREE, "bad": Tree(max_leaf_nodes=2, learning_rate=0.001)}},
+        {(round_weights, "_ENOUGH"): 1},
+        {"bad": "without its rounds|without it|best weight"},
+    ),
+}
+
+
+def left_out_by(gate, monkeypatch):
+    given, patches, expected = GATES[gate]
+    for (place, name), value in patches.items():
+        monkeypatch.setattr(place, name, value)
+    return gce.GCERegressor(**{**SMALL, **given}).fit(X, Y), expected
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("gate", GATES)
+def test_families_that_are_left_out_are_named_with_the_reason(gate, monkeypatch, tmp_path, caplog):
+    caplog.set_level(logging.INFO, "gce")
+    model, expected = left_out_by(gate, monkeypatch)
+    result, found = model.result_, dict(model.result_.left_out)
+    weights = {family.name: w for family, w in zip(result.families, result.family_weights, strict=True)}
+    assert {name for name, weight in weights.items() if weight == 0} == found.keys() & weights.keys()
+    for names, reason in expected.items():
+        ((name, why),) = [pair for pair in found.items() if re.fullmatch(names, pair[0])]
+        assert re.search(reason, why)
+        assert f"{name} is left out: {why}" in caplog.messages
+    assert model.history_[-1]["left_out"] == found
+    for resumable in (False, True):
+        model.set_params(callbacks=None).save(tmp_path / "m.safetensors", resumable=resumable)
+        back = gce.load(tmp_path / "m.safetensors")
+        assert back.result_.left_out == result.left_out
+        assert back.history_ == model.history_
+    assert json.loads(call("inspect", tmp_path / "m.safetensors", "--json"))["left_out"] == found
+    shown = " ".join(call("inspect", tmp_path / "m.safetensors").split())
+    model.report(tmp_path / "r.html", X, Y)
+    page = re.sub("<[^>]*>", " ", (tmp_path / "r.html").read_text())
+    for name, why in found.items():
+        assert f"{name}: {why}" in shown
+        assert re.search(rf"\b{name}\s+{re.escape(why)}", page)
+    # weights of an edited model are others
+    assert model.reweight(X, Y).result_.left_out == ()
+
+
+def test_a_forest_is_left_out_where_a_loss_has_no_means():
+    times = np.rec.fromarrays([Y > -1, np.exp(Y)], names="event,time")
+    model = gce.GCESurvival(loss="hazards", **{**SMALL, "max_atoms": 2}).fit(X, times)
+    assert dict(model.result_.left_out)["forest"] == "it predicts means, which the loss Hazards does not"
+    named = gce.GCESurvival(loss="hazards", basis="tree", **{**SMALL, "max_atoms": 2}).fit(X, times)
+    assert named.result_.left_out == ()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_on_the_command_line_names_them(tmp_path):
+    path = tmp_path / "t.csv"
+    pd.DataFrame(X).assign(y=Y).to_csv(path, index=False)
+    words = ("fit", path, "-t", "y", "--set", "max_atoms=2", "--cv", 2, "--time-limit", 1e-9)
+    found = json.loads(call(*words, "--json"))["left_out"]
+    assert found == dict.fromkeys(["symmetric", "forest", "neural"], "the time limit left no time for it")
+    shown = " ".join(call(*words).split())
+    assert all(f"{name} is left out: {reason}" in shown for name, reason in found.items())
+
+
+def test_no_family_is_left_out_where_all_have_weight(boosted):
+    assert boosted.result_.left_out == ()

@@ -144,6 +144,7 @@ def _fit_summary(model: Any, seconds: float, interrupted: bool) -> dict[str, Any
         "rounds": model.n_iter_,
         "members": len(model.history_[-1]["members"]["risk"]),
         "atoms": len(model.ensemble_),
+        "left_out": dict(model.result_.left_out),
     }
 
 
@@ -182,5 +183,6 @@ def _summary(result: dict[str, Any], task: Task) -> list[RenderableType]:
     files = [(name, path, size(Path(path).stat().st_size)) for name, path in result["files"].items()]
     saved = grid(files) if files else "[dim]model not saved: use --out m.safetensors[/dim]"
     first = f"{why[result['stopped']]} {result['seconds']:.1f} s: {parts}"
+    left_out = [escape(f"{name} is left out: {reason}") for name, reason in result["left_out"].items()]
     note = [] if metrics.get("note") is None else ["", escape(metrics["note"])]
-    return [first, "", escape(on), grid(lines), *note, "", saved]
+    return [first, *left_out, "", escape(on), grid(lines), *note, "", saved]

@@ -77,6 +77,7 @@ def _contents(model: Any) -> dict[str, Any]:
         "largest_weight": float(weights.max()),
         "members": len(model.ensemble_.origin[:, 0].unique()),
         "gap": result.gap,
+        "left_out": dict(result.left_out),
         "history": None if result.edited else _history(result),
     }
 
@@ -125,6 +126,7 @@ def _summary(found: dict[str, Any]) -> list[RenderableType]:
         unit = "rounds" if "rounds" in history else "epochs"
         lines.append(("fit", f"{counted(history[unit], unit[:-1])} in {history['seconds']:.1f} s"))
         lines += [(name, _stages(history[name])) for name in ("risk", "validation") if name in history]
+    lines += [("left out", f"{name}: {reason}") for name, reason in found["left_out"].items()]
     return [grid(lines), "", _columns(found["columns"])]
 
 

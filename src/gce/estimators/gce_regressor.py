@@ -30,9 +30,10 @@ class GCERegressor(Regression, EditableEnsemble):
     """Regression by a greedy convex ensemble, for one target or several.
 
     In every round the basis is asked for the model that is best aligned with the negative gradient, a step moves
-    weights towards it, and early stopping on held-out rows ends the fit. By default this is done for four families
-    over the same folds: boosted trees of two shapes, a forest and small networks. The weights of the four are then
-    solved exactly on the held-out rows. Raw scores never leave ``offset_ +- bound_``.
+    weights towards it, and early stopping on held-out rows ends the fit. By default this is done for up to four
+    families over the same folds: boosted trees of two shapes, a forest and small networks. Their weights are then
+    solved exactly on the held-out rows, and families that do not pay are left out (``result_.left_out`` says why). Raw
+    scores never leave ``offset_ +- bound_``.
 
     Parameters
     ----------
@@ -130,8 +131,9 @@ default="auto"
         "optimal". A pool, whose oracle is exact, has ``gap`` instead (NaN in rounds without a call of the oracle) and
         ``suboptimality``: the risk is proved to be at most this far above the least in the hull. All are means over
         members, whose own values are lists in ``members``. With several families, the rounds of one family after
-        another (``family``), and last the ensemble of all, with ``weights_gap``: the held-out loss is at most this far
-        above the least of all weights of the families that have one.
+        another (``family``), and last the ensemble of all, with the families that it does without and the reason
+        (``left_out``) and ``weights_gap``: the held-out loss is at most this far above the least of all weights of the
+        families that have one.
     n_iter_ : int
         Rounds run.
     n_samples_fit_ : int

@@ -129,8 +129,9 @@ default="auto"
         "optimal". A pool, whose oracle is exact, has ``gap`` instead (NaN in rounds without a call of the oracle) and
         ``suboptimality``: the risk is proved to be at most this far above the least in the hull. All are means over
         members, whose own values are lists in ``members``. With several families, the rounds of one family after
-        another (``family``), and last the ensemble of all, with ``weights_gap``: the held-out loss is at most this far
-        above the least of all weights of the families that have one.
+        another (``family``), and last the ensemble of all, with the families that it does without and the reason
+        (``left_out``) and ``weights_gap``: the held-out loss is at most this far above the least of all weights of the
+        families that have one.
     n_iter_ : int
         Rounds run.
     n_samples_fit_ : int

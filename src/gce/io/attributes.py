@@ -158,6 +158,14 @@ def _restore_interactions(parts: Parts) -> Interactions:
     return tuple(map(tuple, given))
 
 
+def _restore_left_out(parts: Parts) -> list[list[str]]:
+    pairs = parts.meta.get("value")
+    sound = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
+    if not sound or not all(isinstance(word, str) for pair in pairs for word in pair):
+        raise ValueError("'_left_out' must be pairs of a family and a reason")
+    return pairs
+
+
 def _restore_folds(parts: Parts) -> list[int]:
     folds = parts.meta.get("value")
     if not isinstance(folds, list) or not all(type(name) is int and 0 <= name < 2**64 for name in folds):
@@ -220,6 +228,7 @@ FITTED = {
     "residuals_": Codec(_store_array, _restore_residuals),
     "_kept": Codec(_store_value, _restore_signs),
     "_importances": Codec(_store_array, _restore_importances),
+    "_left_out": Codec(_store_value, _restore_left_out),
     "_interactions": Codec(_store_value, _restore_interactions),
     "_seed": Codec(_store_value, lambda parts: parts.integer("value", 0, 2**256)),
     "_folds": Codec(_store_value, _restore_folds),

@@ -161,6 +161,8 @@ def _fitted(model: Any, result: FitResult) -> dict[str, Any]:
         fitted["_interactions"] = sets if isinstance(sets, str) else [list(one) for one in sets]
     if result.importances is not None:
         fitted["_importances"] = result.importances
+    if result.left_out:
+        fitted["_left_out"] = [list(one) for one in result.left_out]
     if result.edited:
         fitted |= {"gap_": result.gap, "_joint": result.one_simplex}
     return fitted
@@ -244,6 +246,7 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
         round_weights=stored.rounds,
         interactions=fitted.get("_interactions"),
         importances=fitted.get("_importances"),
+        left_out=tuple(map(tuple, fitted.get("_left_out", ()))),
     )
 
 

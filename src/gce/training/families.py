@@ -9,6 +9,7 @@ from typing import Any
 from gce._utils.params import look_up, short_repr
 from gce.bases import BASES, Basis, Forest, Neural, SymmetricTree, Tree
 from gce.bases.neural.basis import FULL_BATCH_ROWS
+from gce.losses import Loss
 from gce.preprocessing.mixed import Rows
 from gce.preprocessing.sparse import SparseRows
 from gce.preprocessing.splits import SMALL_ROWS
@@ -60,6 +61,24 @@ def choose_bases(given: Any, rows: int, columns: int, *, trees: bool, means: boo
             f"basis={given!r} has several families, which need weights that all outputs share: use shared=True in each"
         )
     return found
+
+
+def unsuited_families(basis: Any, algorithm: Any, X: Rows, loss: Loss) -> tuple[tuple[str, str], ...]:
+    """Families that "auto" leaves out because of the rows or the loss, each with the reason.
+
+    Parameters
+    ----------
+    basis, algorithm : object
+        What the user asks for.
+    X : rows of shape (N, d)
+    loss : Loss
+    """
+    if not all(isinstance(one, str) and one == "auto" for one in (basis, algorithm)):
+        return ()
+    if not suits_trees(X):
+        size = f"{len(X):,} x {X.shape[1]:,} sparse rows"
+        return tuple((name, f"{size} are too many for trees") for name in ("tree", "symmetric", "forest"))
+    return () if loss.has_means else (("forest", f"it predicts means, which the loss {type(loss).__name__} does not"),)
 
 
 def sees_statistics(given: Any) -> bool:

@@ -7,7 +7,7 @@ ensemble. The weights solve a small convex problem over known predictions, so th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,9 @@ TOL = 1e-12
 TOLERATED = 0.005
 #: The part that an ensemble of fewer families may cost: half a percent was lost on test rows too, up to 0.3 %.
 _FEWER_FAMILIES = 0.001
+#: Why a family has no weight.
+_WEIGHTLESS = "its best weight on the held-out rows is 0"
+_USELESS = "the held-out loss is next to the same without it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,8 @@ class WeightedFamilies:
         How many atoms each member then has.
     scores : HeldOutScores, optional
         Held-out scores by weights that a row had no part in: the few weights of families need none of their own.
+    dropped : dict of str
+        By the name of each family of weight 0 the reason.
     """
 
     weights: dict[str, float]
@@ -65,6 +70,7 @@ class WeightedFamilies:
     rounds: dict[str, Tensor] | None = None
     n_atoms: list[int] | None = None
     scores: HeldOutScores | None = None
+    dropped: Mapping[str, str] = field(default_factory=dict)
 
     def held_out(self, problem: Problem, total: Array) -> HeldOutScores:
         """Scores by which predictions are calibrated."""
@@ -91,7 +97,8 @@ def weigh_families(fits: Sequence[FamilyFit], problem: Problem, total: Array) ->
         return _weighted(preds, dict.fromkeys(preds, 1 / len(preds)), None)
     rows = [select_held_out(pred, problem, total) for pred in preds.values()]
     found = solve_weights(problem.loss, problem.offset, rows)
-    return _weighted(preds, dict(zip(preds, found.weights[1:].tolist(), strict=True)), found.gap)
+    weighted = _weighted(preds, dict(zip(preds, found.weights[1:].tolist(), strict=True)), found.gap)
+    return replace(weighted, dropped={name: _WEIGHTLESS for name, weight in weighted.weights.items() if weight == 0})
 
 
 def _weighted(preds: Mapping[str, Tensor], weights: dict[str, float], gap: float | None) -> WeightedFamilies:
@@ -139,7 +146,9 @@ def drop_families(
             break
         del preds[name], rows[name]
         weights = dict(zip(preds, solution.weights[1:].tolist(), strict=True))
-        found = _weighted(preds, weights, solution.gap)
+        dropped = {**found.dropped, name: _USELESS}
+        dropped |= {other: _WEIGHTLESS for other, weight in weights.items() if weight == 0}
+        found = replace(_weighted(preds, weights, solution.gap), dropped=dropped)
     return replace(found, weights={fit.name: found.weights.get(fit.name, 0.0) for fit in fits})
 
 
@@ -303,6 +312,8 @@ class FamilyScreening:
 
     #: The weight that is worth the rest of the fit.
     min_weight = 0.05
+    #: Why the family was stopped, if it was.
+    reason: str | None = None
 
     def __init__(self, fit: FamilyFit, others: Sequence[FamilyFit], problem: Problem, rounds: int) -> None:
         self._fit, self._others, self._problem, self._rounds = fit, others, problem, rounds
@@ -316,7 +327,16 @@ class FamilyScreening:
         preds = [best_outputs(fit, self._problem) for fit in (*self._others, self._fit)]
         rows = [select_held_out(pred, self._problem, total) for pred in preds]
         found = solve_weights(self._problem.loss, self._problem.offset, rows)
-        return bool(found.weights[-1] < self.min_weight)
+        self.reason = self.reason_of(float(found.weights[-1]), self._rounds)
+        return self.reason is not None
+
+    @classmethod
+    def reason_of(cls, weight: float, rounds: int) -> str | None:
+        """Why a family that has some weight after some rounds is not worth fitting to the end; None if it is."""
+        if weight >= cls.min_weight:
+            return None
+        after = f"{rounds} round{'s' * (rounds != 1)}"
+        return f"after {after} its weight was {100 * weight:.2g} %, less than {100 * cls.min_weight:g} %"
 
     def __call__(self, step: Step) -> bool:
         return self.rejects()

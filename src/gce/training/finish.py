@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from gce._utils import parallel
 from gce._utils.clock import OutOfTimeError
+from gce._utils.text import escape_line
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.training.calibration import Calibration, HeldOutScores, predict_held_out, with_scale
 from gce.training.callbacks import TimeLimit
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from gce.training.fit import FittedFamilies
 
 Array = NDArray[np.float64]
+
+logger = logging.getLogger("gce")
 
 
 def snapshot(fitted: FittedFamilies, data: FitData) -> FitResult:
@@ -68,7 +72,7 @@ def calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
 def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
     problem, total = data.problem, data.held_out_total
     families = tuple(fit.record for fit in fitted.fits.values())
-    weights, closing, rounds = {families[0].name: 1.0}, None, None
+    weights, closing, rounds, weighted = {families[0].name: 1.0}, None, None, None
     if len(families) == 1:
         ensemble, (fit,) = families[0].ensemble(problem.offset), fitted.fits.values()
         rows = _scores_alone(fit, ensemble, fitted.clock, problem, total)
@@ -96,7 +100,21 @@ def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
         round_weights=rounds,
         bases=fitted.bases,
         cut_short=clock is not None and clock.ended_rounds,
+        left_out=_left_out(fitted, weighted),
     )
+
+
+def _left_out(fitted: FittedFamilies, weighted: WeightedFamilies | None) -> tuple[tuple[str, str], ...]:
+    """Families without weight, each with the reason of whoever was the first to leave it out."""
+    found = dict(fitted.plan.left_out)
+    if weighted is not None:
+        unbegun = "the fit was stopped before its first round"
+        for name in fitted.fits:
+            if weighted.weights.get(name, 0.0) == 0:
+                found[name] = fitted.left_out.get(name) or weighted.dropped.get(name, unbegun)
+    for name, reason in found.items():
+        logger.info("%s", f"{escape_line(name)} is left out: {reason}")
+    return tuple(found.items())
 
 
 def _scores_alone(

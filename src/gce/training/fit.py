@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -27,7 +27,7 @@ from gce.training.result import FitResult
 from gce.training.rounds import FamilyRecord, Round
 from gce.training.sklearn_callbacks import FitTask
 from gce.training.time_shares import TimeShares
-from gce.training.trial import loses_trial
+from gce.training.trial import trial_reason
 
 if TYPE_CHECKING:
     from gce.bases.trees.samples import RowSamples
@@ -59,11 +59,14 @@ class FittedFamilies:
     fits : dict of FamilyFit
         By the family's name.
     clock : TimeLimit or None
+    left_out : dict of str
+        Why families were not begun, or not fitted to the end, by their names.
     """
 
     plan: FitPlan
     fits: dict[str, FamilyFit]
     clock: TimeLimit | None
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @property
     def bases(self) -> dict[str, Basis]:
@@ -120,14 +123,19 @@ def run(
         context = FitContext(world=data.world, samples=_row_samples(data))
         shares = TimeShares(families, fits, clock, context)
         shares.measure(data.problem, partial(data.target.calibrate, data.loss))
+        left_out = fitted.left_out
         for number, family in enumerate(families):
             fit = fits[family.name]
             before = [other for other in list(fits.values())[:number] if other.rounds]
             family.limit(fit)
             screening = FamilyScreening(fit, before, data.problem, family.method.basis.fit_defaults.screening_rounds)
-            if screening.rejects() or (limits := shares.begin(family.name)) is None:
+            limits = None if screening.rejects() else shares.begin(family.name)
+            if limits is None:
+                left_out[family.name] = screening.reason or "the time limit left no time for it"
                 continue
-            if not fit.rounds and loses_trial(family, before, data.problem, callbacks=limits, context=context):
+            reason = trial_reason(fit, family, before, data.problem, callbacks=limits, context=context)
+            if reason is not None:
+                left_out[family.name] = reason
                 shares.end(family.name, limits)
                 continue
             watchers.begin_family(_turn(family, fits))
@@ -142,6 +150,8 @@ def run(
                 context=context,
             )
             shares.end(family.name, limits)
+            if screening.reason is not None:
+                left_out[family.name] = screening.reason
             if fit.divided:
                 # large, and of other rows than those that families are weighed on
                 fit.best_outputs = None

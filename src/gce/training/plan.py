@@ -18,7 +18,7 @@ from gce.losses.line_search import LINE_SEARCHES, LineSearch
 from gce.preprocessing.interactions import restricts
 from gce.training.callbacks import EarlyStopping, SharedEarlyStopping
 from gce.training.data import FitData
-from gce.training.families import choose_bases, suits_trees
+from gce.training.families import choose_bases, suits_trees, unsuited_families
 from gce.training.family_fit import FamilyFit, Method
 from gce.training.problem import Problem, with_inputs
 
@@ -86,12 +86,15 @@ class FitPlan:
         In the order in which they are fitted.
     verbose : bool or "auto"
         Whether a progress bar is shown.
+    left_out : tuple of (str, str)
+        Families of "auto" that do not suit the rows or the loss, each with the reason.
     """
 
     estimator: str
     parameters: Mapping[str, Any]
     families: tuple[FamilyPlan, ...]
     verbose: bool | str
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 def plan_fit(model: Any, data: FitData) -> FitPlan:
@@ -110,7 +113,8 @@ def plan_fit(model: Any, data: FitData) -> FitPlan:
     bases = _choose_bases(model, data)
     cap = len(bases) > 1 or _is_auto(model.basis)
     families = tuple(_plan_family(name, basis, model, data, cap) for name, basis in bases.items())
-    return FitPlan(type(model).__name__, model.get_params(deep=False), families, model.verbose)
+    left_out = unsuited_families(model.basis, model.algorithm, data.problem.X, data.loss)
+    return FitPlan(type(model).__name__, model.get_params(deep=False), families, model.verbose, left_out)
 
 
 def bases_on_all_rows(model: Any, data: FitData) -> list[Basis]:

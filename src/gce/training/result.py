@@ -71,6 +71,9 @@ class FitResult:
     importances : array of shape (d,) or None
         What each column of ``X`` lowered the risk by, as a share of 1; None where an older file does not say, or atoms
         are not gce's own.
+    left_out : tuple of (str, str)
+        Families that have no weight, each with the reason: they were not fitted, not fitted to the end, or predictions
+        are as good without them.
     """
 
     table: Table
@@ -93,6 +96,7 @@ class FitResult:
     round_weights: Mapping[str, Tensor] | None = None
     interactions: Interactions | None = None
     importances: Array | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again
@@ -131,7 +135,8 @@ class FitResult:
     @cached_property
     def history(self) -> list[dict[str, Any]]:
         """One dict per round or epoch; of several families one after another, followed by that of the ensemble."""
-        return family_history(self.families, self.closing)
+        closing = None if self.closing is None else {**self.closing, "left_out": dict(self.left_out)}
+        return family_history(self.families, closing)
 
     @property
     def best_validation(self) -> float | None:

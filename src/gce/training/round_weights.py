@@ -47,6 +47,8 @@ _BLOCK = 1 << 18
 #: The part of the held-out loss that doing without deep trees may cost: they take most of the time of a prediction and
 #: most bytes of a file.
 _NO_DEEP_TREES = 0.02
+#: Why a family has no weight.
+_WEIGHTLESS = "the held-out loss is next to the same without its rounds"
 #: How many standard errors weights of rounds must gain.
 _ERRORS = 1.0
 #: Parts that rows are divided into by their hashes, and which of them are in each half.
@@ -91,13 +93,15 @@ def weigh_rounds(
             every = np.stack([chosen, *(_spread(own, among, len(chosen)) for own in halves)])
             scores = rounds.scores(every)
             if _gain(loss, before, scores[1:], scores[0]):
+                weights = {name: float(chosen[1:][np.array(rounds.names) == name].sum()) for name in found.weights}
                 return WeightedFamilies(
-                    {name: float(chosen[1:][np.array(rounds.names) == name].sum()) for name in found.weights},
+                    weights,
                     None,
                     rounds.predictions(chosen),
                     rounds.factors(chosen),
                     rounds.mixed(chosen).origin[:, 0].bincount(minlength=problem.members).tolist(),
                     before._replace(pred=_cross_fitted(scores[1:], problem)),
+                    {name: _WEIGHTLESS for name, weight in weights.items() if weight == 0},
                 )
     return None
 

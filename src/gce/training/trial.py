@@ -17,20 +17,23 @@ from gce.training.problem import Problem
 TRIAL_ROWS = 2000
 
 
-def loses_trial(
+def trial_reason(
+    begun: FamilyFit,
     family: FamilyPlan,
     before: Sequence[FamilyFit],
     problem: Problem,
     *,
     callbacks: Sequence[Callback],
     context: FitContext,
-) -> bool:
-    """Whether a family would have next to no weight beside those fitted before it.
+) -> str | None:
+    """Why a family is not worth fitting beside those fitted before it; None if it is.
 
     The first rounds of its first member are fitted, and its weight is solved on the rows which that member holds out.
 
     Parameters
     ----------
+    begun : FamilyFit
+        The family's: one that has rounds has had its trial.
     family : FamilyPlan
     before : sequence of FamilyFit
         Fitted to the end.
@@ -42,12 +45,14 @@ def loses_trial(
 
     Returns
     -------
-    bool
+    str or None
     """
     rounds = family.method.basis.fit_defaults.screening_rounds
     rows = problem.held_out[0].nonzero().flatten()
-    if rounds == 0 or not before or problem.members == 1 or problem.train_rows < TRIAL_ROWS or not len(rows):
-        return False
+    if begun.rounds or rounds == 0 or not before:
+        return None
+    if problem.members == 1 or problem.train_rows < TRIAL_ROWS or not len(rows):
+        return None
     fit = FamilyFit(family.name, problem.members, EarlyStopping(None, 0.0))
     fit.leave_out(range(1, problem.members))
     fit.run(
@@ -59,8 +64,8 @@ def loses_trial(
         context=context,
     )
     if not fit.rounds:
-        return True
+        return "no round of it could be run"
     offset, y, weight = problem.offset, problem.y[rows], problem.held_out[0, rows]
     preds = [offset + best_outputs(own, problem)[0, rows] for own in (*before, fit)]
     found = solve_weights(problem.loss, offset, [HeldOutScores(pred, y, weight) for pred in preds])
-    return bool(found.weights[-1] < FamilyScreening.min_weight)
+    return FamilyScreening.reason_of(float(found.weights[-1]), fit.n_rounds)

@@ -172,6 +172,7 @@ def with_weights(
         families=(),
         family_weights=(),
         closing=None,
+        left_out=(),
         ensemble=ensemble,
         importances=importances,
         external=external,

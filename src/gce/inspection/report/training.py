@@ -37,6 +37,9 @@ def section(evaluation: Evaluation) -> Section | None:
     if whole is None:
         return None
     cards = [_families(evaluation)] if len(families) > 1 else []
+    if left_out := evaluation.model.result_.left_out:
+        body = table(["family", "reason"], left_out, caption="Families left out", class_="words models")
+        cards.append(card("Families left out", body, note="They have no part in predictions.", wide=True))
     cards += [_family(evaluation, family, i) for i, family in enumerate(families)]
     if whole.validation is not None and not whole.watches_loss:
         note = f"The negative score {evaluation.model.scoring!r} on held-out rows, which early stopping used."
@@ -94,8 +97,6 @@ def _families(evaluation: Evaluation) -> Markup:
     note = f"Held-out: {watched} on the rows that members held out, by each family alone."
     if evaluation.model.result_.round_weights is not None:
         note += " All together: by weights that a row had no part in; the rounds of families were chosen on these rows."
-    if any(family.weight == 0 for family in families):
-        note += " A family of weight 0 is left out of predictions: the others do as well without it."
     return card("Families and their weights", tag("div", body, data_chart="families"), note=note, wide=True)
 
 
