@@ -139,6 +139,7 @@ def of_version_7():
     yield "gce_vector", gce.GCERegressor(basis=vector, **GREEDY), X, two
     yield "gce_vector_classes", gce.GCEClassifier(basis=vector, **GREEDY), X, label
     yield "gce_default", gce.GCERegressor(**short), X, number
+    yield "gce_left_out", gce.GCERegressor(basis=[tree, net], time_limit=0.0, **short), X, number
     yield "ngce_poisson", gce.NGCERegressor(n_atoms=2, loss="poisson", **AT_ONCE), X, count
     wide = table(300, 3)
     noise = np.random.default_rng(0).normal(size=300) * np.where(wide["colour"] == "red", 8.0, 0.1)

@@ -145,7 +145,9 @@ def test_a_line_a_family_and_one_every_ten_rounds(caplog):
     told = [line for level, line in lines if level == "INFO"]
     starts = ["tree round 10 (10 in all)  validation ", "tree: 12 rounds in ", "wood/2: 1 round in "]
     starts += ["neural round 10 (23 in all)  validation ", "neural: 12 rounds in "]
+    told, left_out = told[: len(starts)], told[len(starts) :]
     assert [line[: len(start)] for line, start in zip(told, starts, strict=True)] == starts
+    assert left_out == [f"{name} is left out: {reason}" for name, reason in fitted.result_.left_out]
     best = min(entry["validation"] for entry in rounds(fitted) if entry["family"] == "neural")
     assert told[-1].endswith(f"best validation {best:.4g}")
     assert len([level for level, _ in lines if level == "DEBUG"]) == 25 - 2
