@@ -160,9 +160,10 @@ def _restore_interactions(parts: Parts) -> Interactions:
 
 def _restore_left_out(parts: Parts) -> list[list[str]]:
     pairs = parts.meta.get("value")
-    sound = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
-    if not sound or not all(isinstance(word, str) for pair in pairs for word in pair):
-        raise ValueError("'_left_out' must be pairs of a family and a reason")
+    if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise ValueError("'_left_out' must have pairs of a family and a reason")
+    if not all(isinstance(word, str) for pair in pairs for word in pair):
+        raise ValueError("'_left_out' must have names and reasons that are text")
     return pairs
 
 
