@@ -145,6 +145,7 @@ def of_version_7():
     noise = np.random.default_rng(0).normal(size=300) * np.where(wide["colour"] == "red", 8.0, 0.1)
     several = {"basis": [tree, net], "cv": 3, "max_iter": 20, "random_state": 0}
     yield "gce_scaled", gce.GCERegressor(**several), wide, noise
+    yield "gce_metrics", gce.GCEClassifier(basis=mixed, class_weight="balanced", **short), X, label
 
 
 def also_given(name, X):

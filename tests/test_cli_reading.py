@@ -17,7 +17,7 @@ from gce.bases import Tree
 from gce.cli import reading
 from gce.cli.app import app
 from gce.cli.failures import DataError, sentence
-from gce.cli.figures import NOTHING, known, of_classes, of_numbers
+from gce.cli.figures import NOTHING, known
 from gce.cli.peers import encode
 from gce.cli.reading import read_table
 from gce.cli.rendering import json_of, size, some
@@ -282,32 +282,6 @@ def test_a_word_among_numbers_is_pointed_at(capsys):
     said = capsys.readouterr().err
     assert "column 'a' is text, though 19 of its 20 values are numbers: use --missing 'n/a'" in said
     assert "'b'" not in said
-
-
-def test_figures_agree_with_scikit_learn():
-    from sklearn.metrics import log_loss, mean_absolute_error, roc_auc_score, root_mean_squared_error, zero_one_loss
-
-    rng = np.random.default_rng(0)
-    classes = np.array(["a", "b", "c"])
-    y, proba, weight = rng.choice(classes, 50), rng.dirichlet([1, 1, 1], 50), rng.random(50)
-    found = of_classes(y, proba, classes, weight)
-    assert found["error"] == pytest.approx(zero_one_loss(y, classes[proba.argmax(1)], sample_weight=weight))
-    assert found["log_loss"] == pytest.approx(log_loss(y, proba, sample_weight=weight))
-    areas = [roc_auc_score(y == c, proba[:, j], sample_weight=weight) for j, c in enumerate(classes)]
-    assert found["roc_auc"] == pytest.approx(np.mean(areas))
-    number, answer = rng.normal(size=50), rng.normal(size=50)
-    found = of_numbers(number, answer, weight)
-    assert found["rmse"] == pytest.approx(root_mean_squared_error(number, answer, sample_weight=weight))
-    assert found["mae"] == pytest.approx(mean_absolute_error(number, answer, sample_weight=weight))
-
-
-def test_a_class_that_nobody_knew_is_an_error():
-    found = of_classes(np.array(["new"]), np.array([[0.5, 0.5]]), np.array(["a", "b"]))
-    assert found == {
-        "error": 1.0,
-        "log_loss": pytest.approx(-math.log(1e-15)),
-        "roc_auc": pytest.approx(math.nan, nan_ok=True),
-    }
 
 
 def test_peers_are_given_the_codes_of_the_training_rows():

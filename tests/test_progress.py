@@ -18,7 +18,7 @@ from gce.training.progress import ProgressBar, RemainingEstimate, describe_step,
 def step(t, seconds, calls=None):
     one = torch.full((2,), 0.12341)
     calls = torch.tensor([t, t] if calls is None else calls)
-    return Step(t, [0, 1], one, one, False, one, one, None, calls, seconds, one)
+    return Step(t, [0, 1], one, one, False, one[:, None], one, None, calls, seconds, one)
 
 
 def test_no_seconds_are_promised_before_a_pace_is_known():
@@ -62,9 +62,10 @@ def test_spans_are_rounded_up():
 
 
 def test_a_line_of_the_log_names_the_round():
-    assert describe_step(step(3, 1.0)) == "round 3  validation 0.1234  risk 0.1234  gap >= 0.123  members 2"
-    placed = FamilyTurn("tree", 40, 5.0, 100, 100).renumber(step(3, 1.0))
-    assert describe_step(placed).startswith("tree round 3 (43 in all)  validation")
+    now, means = step(3, 1.0), {"validation": 0.12341, "risk": 0.1, "gap_lower": 0.0123}
+    assert describe_step(now, means) == "round 3  validation 0.1234  risk 0.1  gap >= 0.0123  members 2"
+    placed = FamilyTurn("tree", 40, 5.0, 100, 100).renumber(now)
+    assert describe_step(placed, means).startswith("tree round 3 (43 in all)  validation")
     assert (placed.t, placed.own_t, placed.seconds) == (43, 3, 6.0)
 
 

@@ -15,7 +15,8 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
     package : str
         Its ``__name__``.
     modules : dict of str
-        The module of each name, relative to the package; a name that is its own module stands for the module itself.
+        The module of each name, relative to the package (".b" is one beside it); a name that is its own module stands
+        for the module itself.
 
     Returns
     -------
@@ -30,7 +31,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(f"{package}.{modules[name]}")
+        module = import_module(f".{modules[name]}", package)
         return module if modules[name] == name else getattr(module, name)
 
     return get

@@ -17,6 +17,7 @@ from gce.cli.failures import sentence
 from gce.cli.peers import Peer, encode
 from gce.cli.rows import Rows
 from gce.cli.tasks import Task, new_model, values
+from gce.training import metrics
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,9 @@ class Comparison:
         y_test = values(self.test.y, self.task)
         if self.task is Task.classification:
             classes = np.unique(values(self.train.y, self.task))
-            return Result(name, figures.of_classes(y_test, predicted, classes), *seconds)
-        return Result(name, figures.of_numbers(y_test, predicted), *seconds)
+            found = metrics.of_classes(y_test, classes[predicted.argmax(1)], predicted, classes)
+            return Result(name, found, *seconds)
+        return Result(name, metrics.of_numbers(y_test, predicted), *seconds)
 
     @property
     def note(self) -> str | None:
@@ -101,15 +103,15 @@ def notes(note: str | None, results: Sequence[Result]) -> list[str]:
 
 def cells(task: Task, results: Sequence[Result], bold: str) -> list[list[str]]:
     """Results as a table, its head first, the best of each metric within ``bold``, such as ``"**{}**"``."""
-    metrics = figures.known(task)
+    columns = figures.known(task)
     fitted = [r for r in results if r.failed is None]
-    best = {m.key: min(m.sign * r.metrics[m.key] for r in fitted) for m in metrics}
-    lines = [["model", *(m.title for m in metrics), "fit s", "predict s"]]
+    best = {m.key: min(m.sign * r.metrics[m.key] for r in fitted) for m in columns}
+    lines = [["model", *(m.title for m in columns), "fit s", "predict s"]]
     for r in results:
         if r.failed is not None:
-            lines.append([r.model, *("failed" for _ in metrics), "", ""])
+            lines.append([r.model, *("failed" for _ in columns), "", ""])
             continue
-        shown = [(m(r.metrics[m.key]), m.sign * r.metrics[m.key] <= best[m.key]) for m in metrics]
+        shown = [(m(r.metrics[m.key]), m.sign * r.metrics[m.key] <= best[m.key]) for m in columns]
         texts = [bold.format(text) if is_best else text for text, is_best in shown]
         lines.append([r.model, *texts, f"{r.fit_seconds:.2f}", f"{r.predict_seconds:.2f}"])
     return lines

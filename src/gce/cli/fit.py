@@ -83,7 +83,7 @@ def fit(
             if json:
                 sys.stdout.write(json_of(result))
             elif not quiet:
-                show(*_summary(result, training.task))
+                show(*_summary(result))
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -150,7 +150,7 @@ def _fit_summary(model: Any, seconds: float, interrupted: bool) -> dict[str, Any
 
 def _metrics(model: Any, task: Task, test_rows: Rows | None) -> dict[str, Any]:
     if test_rows is None:
-        return {"file": None, **figures.of_held_out(model, task)}
+        return {"file": None, **(model.result_.held_out or {})}
     y = values(test_rows.y, task)
     found = figures.of_model(model, task, test_rows.X, y, test_rows.weight)
     note = figures.note_of_classes(y, model.classes_, test_rows.weight) if task is Task.classification else None
@@ -171,18 +171,20 @@ def _heading(training: Training, target: str) -> str:
     return escape(f"{training.file}: {about}") + f"\n[bold]{training.task}[/bold]: {escape(training.reason)}"
 
 
-def _summary(result: dict[str, Any], task: Task) -> list[RenderableType]:
+def _summary(result: dict[str, Any]) -> list[RenderableType]:
     why = {"interrupted": "interrupted after", "done": "fitted in", "time limit": "stopped by the time limit after"}
     parts = ", ".join(counted(result[name], name[:-1]) for name in ("members", "rounds", "atoms"))
     metrics = result["metrics"]
-    if metrics["file"] is None:
+    lines = figures.written(metrics)
+    if metrics["file"] is not None:
+        on = f"on {metrics['file']}, {counted(metrics['rows'], 'row')}:"
+    elif lines:
         on = "on the rows held out for early stopping:"
     else:
-        on = f"on {metrics['file']}, {counted(metrics['rows'], 'row')}:"
-    lines = [(figure.title, figure(metrics[figure.key])) for figure in figures.known(task) if figure.key in metrics]
+        on = "no rows were held out: use --test FILE for metrics"
     files = [(name, path, size(Path(path).stat().st_size)) for name, path in result["files"].items()]
     saved = grid(files) if files else "[dim]model not saved: use --out m.safetensors[/dim]"
     first = f"{why[result['stopped']]} {result['seconds']:.1f} s: {parts}"
     left_out = [escape(f"{name} is left out: {reason}") for name, reason in result["left_out"].items()]
     note = [] if metrics.get("note") is None else ["", escape(metrics["note"])]
-    return [first, *left_out, "", escape(on), grid(lines), *note, "", saved]
+    return [first, *left_out, "", escape(on), *([grid(lines)] if lines else []), *note, "", saved]

@@ -15,7 +15,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from gce._utils.params import changed_parameters
 from gce._utils.text import escape_control
-from gce.cli import options
+from gce.cli import figures, options
 from gce.cli.models import load_model
 from gce.cli.rendering import counted, grid, json_of, show, size
 from gce.io import container
@@ -78,6 +78,7 @@ def _contents(model: Any) -> dict[str, Any]:
         "members": len(model.ensemble_.origin[:, 0].unique()),
         "gap": result.gap,
         "left_out": dict(result.left_out),
+        "held_out": None if result.held_out is None else dict(result.held_out),
         "history": None if result.edited else _history(result),
     }
 
@@ -85,7 +86,7 @@ def _contents(model: Any) -> dict[str, Any]:
 def _history(result: FitResult) -> dict[str, Any]:
     first, last = result.history[0], result.history[-1]
     found: dict[str, Any] = {
-        f"{result.unit}s": len(result.history),
+        f"{result.unit}s": result.n_rounds,
         "seconds": last["seconds"],
         "members": result.members,
     }
@@ -127,6 +128,9 @@ def _summary(found: dict[str, Any]) -> list[RenderableType]:
         lines.append(("fit", f"{counted(history[unit], unit[:-1])} in {history['seconds']:.1f} s"))
         lines += [(name, _stages(history[name])) for name in ("risk", "validation") if name in history]
     lines += [("left out", f"{name}: {reason}") for name, reason in found["left_out"].items()]
+    if found["held_out"]:
+        shown = ", ".join(f"{title} {value}" for title, value in figures.written(found["held_out"]))
+        lines.append(("held-out rows", shown))
     return [grid(lines), "", _columns(found["columns"])]
 
 

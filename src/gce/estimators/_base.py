@@ -101,15 +101,23 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
 
     @property
     def history_(self) -> list[dict[str, Any]]:
-        """One dict per round or epoch; an edited model has none."""
+        """One dict per round or epoch, and a last one for the ensemble of several families; an edited model has none.
+
+        Values are means over members, whose own are in ``members``. ``validation`` is what early stopping minimises,
+        the mean loss (or the negative score) on the rows that members hold out. Rounds and weights are chosen on these
+        rows, those of single families as well as those of their ensemble, so that all entries are comparable, and a
+        little too good. ``result_.held_out`` has metrics of the predictions for these rows.
+        """
         if self.result_.edited:
             raise AttributeError("an edited model has no history_: use the model that was edited")
         return self.result_.history
 
     @property
     def n_iter_(self) -> int:
-        """How many rounds or epochs were run."""
-        return len(self.history_)
+        """How many rounds or epochs all families ran; ``history_`` of several has one entry more, for the ensemble."""
+        if self.result_.edited:
+            raise AttributeError("an edited model has no n_iter_: use the model that was edited")
+        return self.result_.n_rounds
 
     @property
     def n_samples_fit_(self) -> int:

@@ -55,7 +55,7 @@ def _rows_of_the_fit(model: Any, result: FitResult, given: FitInput) -> EditData
             f"the model was fitted to {result.n_samples} rows of positive weight, but {len(rows.target)} are given in "
             "X: give the rows of the fit, or use reweight for others"
         )
-    members, X, y = split_rows(model, given, encoded, result.seed)
+    members, X, y, _ = split_rows(model, given, encoded, result.seed)
     # files of older formats do not say what members held out
     known = members.names if result.folds is None else result.folds
     if members.names != known or len(known) != result.ensemble.members:
@@ -76,7 +76,7 @@ def _any_rows(model: Any, result: FitResult, given: FitInput) -> EditData:
         raise ValueError("a reweighted model holds out no rows: leave out groups, X_val and y_val")
     target = _target(model, result)
     own = given.X, given.y, given.sample_weight, given.base_score
-    X, y, weight = read_samples(model, result.table.schema, target, result.loss, *own)
+    X, y, weight, _ = read_samples(model, result.table.schema, target, result.loss, *own)
     if y.shape[1] != len(result.offset):
         raise ValueError(f"y has {y.shape[1]} target(s), but the model was fitted to {len(result.offset)}")
     _check_any(weight)

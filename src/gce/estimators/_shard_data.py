@@ -35,7 +35,7 @@ from gce.estimators._validation import (
     read_rows,
 )
 from gce.losses import Loss, Ordinal
-from gce.preprocessing.splits import from_splits
+from gce.preprocessing.splits import from_splits, training_rows_first
 from gce.preprocessing.target_statistics import with_statistics
 from gce.training.data import FitData
 from gce.training.families import sees_statistics
@@ -77,7 +77,7 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
     division = Division(chosen.counts, reader.own.start, reader.own.stop, world)
     sample = FitInput(chosen.features, chosen.y, chosen.weight, chosen.group)
     encoded = read_rows(model, sample, None, chosen.categories)
-    rows, schema, target, loss = encoded
+    rows, schema, target, loss, targets = encoded
     # encoded, they are there twice
     chosen, held = replace(chosen, features=None, categories={}), np.flatnonzero(chosen.held_out)
     members = from_splits(rows.X, rows.weight, [(np.flatnonzero(~chosen.held_out), held)])
@@ -98,6 +98,7 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
         n_samples=int(chosen.counts.sum()) + len(held),
         signs=monotonic_signs(model, table, target),
         interactions=None if model.interaction_cst is None else table.read_interactions(model.interaction_cst),
+        given=None if targets is None else targets.take(training_rows_first(members.train)),
         source=source,
         world=world,
     )

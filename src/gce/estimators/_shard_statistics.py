@@ -138,7 +138,7 @@ def learn_from_shards(
     of_rows : RowStatistics or None
         Those of all training rows.
     """
-    rows, schema, target, _ = encoded
+    rows, schema, target = encoded.rows, encoded.schema, encoded.target
     if not sources or chosen.roles.sampled >= 1:
         found, own = learn_statistics(sources, members, rows.X, rows.target, target, rows.groups)
         return found, own, None if own is None else KnownStatistics(chosen.number, own)
@@ -172,7 +172,7 @@ class _Pass:
         folds: InnerFolds,
         rule: SummaryRule,
     ) -> None:
-        rows, self._schema, self._target, _ = encoded
+        rows, self._schema, self._target = encoded.rows, encoded.schema, encoded.target
         self._reader, self._chosen, self._sizes, self._folds, self._rule = reader, chosen, sizes, folds, rule
         self._factors = chosen.class_factors(self._target)
         self._unit = _power_of_two(np.array(chosen.range_weight[1] * np.max(self._factors)))

@@ -115,7 +115,7 @@ class Survival(ConvexModel):
         float
         """
         # fits do not need it
-        from gce.inspection.harrell import concordance_index
+        from gce.training.metrics import concordance_index
 
         return concordance_index(y, self.predict(X), sample_weight)
 

@@ -47,7 +47,7 @@ from gce.preprocessing.splits import (
 )
 from gce.preprocessing.target_statistics import with_statistics
 from gce.preprocessing.targets import as_bound, check_base_score, has_labels, warn_of_order
-from gce.training.data import FitData
+from gce.training.data import FitData, GivenTargets
 from gce.training.problem import Metric, Problem
 from gce.training.result import FitResult
 from gce.training.scoring import ScorerMetric
@@ -85,12 +85,15 @@ class EncodedRows(NamedTuple):
         What is predicted.
     loss : Loss
         The loss, defined for these targets.
+    given : GivenTargets or None
+        The targets before class weights and base scores; None without these.
     """
 
     rows: TrainingRows
     schema: Schema
     target: Target
     loss: Loss
+    given: GivenTargets | None
 
 
 def validate(
@@ -121,8 +124,8 @@ def validate(
     FitData
     """
     encoded = read_rows(model, given, previous)
-    rows, schema, target, loss = encoded
-    members, X, y = split_rows(model, given, encoded, seed)
+    rows, schema, target, loss, _ = encoded
+    members, X, y, targets = split_rows(model, given, encoded, seed)
     if previous is None:
         sources = with_statistics(schema, rows.X, rows.weight) if statistics else {}
         found, own = learn_statistics(sources, members, X, y, target, rows.groups)
@@ -143,6 +146,7 @@ def validate(
         n_samples=len(rows.target),
         signs=monotonic_signs(model, table, target),
         interactions=None if model.interaction_cst is None else table.read_interactions(model.interaction_cst),
+        given=None if targets is None else targets.take(training_rows_first(members.train)),
     )
 
 
@@ -197,25 +201,43 @@ def read_rows(
     if isinstance(loss, Ordinal) and target.classes is not None:
         warn_of_order(given.y, target.classes)
     base = None if given.base_score is None else check_base_score(given.base_score, len(y), encoded.shape[1])[kept]
-    encoded, weight = with_base(loss, encoded, weight, base)
-    weight = normalize_equal(rescale_weights(weight * target.row_factors(encoded, weight)))
+    encoded, weight, targets = _weighted(target, loss, encoded, weight, base)
+    weight = normalize_equal(weight)
     groups = None if given.groups is None else take(check_groups(given.groups, len(y)), kept)
-    return EncodedRows(TrainingRows(X, encoded, codes, weight, kept, groups, len(y)), schema, target, loss)
+    return EncodedRows(TrainingRows(X, encoded, codes, weight, kept, groups, len(y)), schema, target, loss, targets)
 
 
-def split_rows(model: Any, given: FitInput, encoded: EncodedRows, seed: int) -> tuple[Members, Matrix, Array]:
+def _weighted(
+    target: Target, loss: Loss, y: Array, weight: Array, base: Array | None
+) -> tuple[Array, Array, GivenTargets | None]:
+    """Targets and weights with base scores and class weights in them, and what they were before where these changed."""
+    moved, scaled = with_base(loss, y, weight, base)
+    factor = target.row_factors(moved, scaled)
+    found = rescale_weights(scaled * factor)
+    if base is None and isinstance(factor, float):
+        return moved, found, None
+    share = np.divide(found, weight, out=np.ones_like(weight), where=weight > 0)
+    return moved, found, GivenTargets(y, base, share)
+
+
+def split_rows(
+    model: Any, given: FitInput, encoded: EncodedRows, seed: int
+) -> tuple[Members, Matrix, Array, GivenTargets | None]:
     """The members, with the rows and targets of all of them (given validation rows last)."""
     validation = _validation_rows(model, given, encoded)
-    rows, target = encoded.rows, encoded.target
+    rows, target, targets = encoded.rows, encoded.target, encoded.given
     X, y, codes, weight = rows.X, rows.target, rows.codes, rows.weight
     if validation is not None:
-        X_val, y_val, weight_val = validation
+        X_val, y_val, weight_val, targets_val = validation
         if y_val.shape[1] != y.shape[1]:
             raise ValueError(f"y_val has {y_val.shape[1]} target(s), but y has {y.shape[1]}")
-        return from_validation_set(X, weight, X_val, weight_val), stack_rows(X, X_val), np.concatenate([y, y_val])
+        if targets is not None and targets_val is not None:
+            targets = targets.followed_by(targets_val)
+        members, y = from_validation_set(X, weight, X_val, weight_val), np.concatenate([y, y_val])
+        return members, stack_rows(X, X_val), y, targets
     members = from_splits(X, weight, splits_for(model.cv, model.validation_fraction, rows, seed, model.time_limit))
     check_classes(target, codes, members)
-    return members, X, y
+    return members, X, y, targets
 
 
 def check_classes(target: Target, codes: NDArray[np.intp] | None, members: Members) -> None:
@@ -234,14 +256,13 @@ def check_classes(target: Target, codes: NDArray[np.intp] | None, members: Membe
 
 def read_samples(
     model: Any, schema: Schema, target: Target, loss: Loss, X: Any, y: Any, sample_weight: Any, base_score: Any = None
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Any, Any, GivenTargets | None]:
     """Rows that are only predicted, with targets ``(n, k)`` and weights ``(n,)``; they need not have all classes."""
     X, y = schema.encode(read_table(model, X)), targets_as_array(y)
     check_consistent_length(X, y)
     weight, encoded = check_sample_weight(sample_weight, X), target.encode(np.asarray(y))
     base = None if base_score is None else check_base_score(base_score, *encoded.shape)
-    encoded, weight = with_base(loss, encoded, weight, base)
-    return X, encoded, rescale_weights(weight * target.row_factors(encoded, weight))
+    return X, *_weighted(target, loss, encoded, weight, base)
 
 
 def read_table(model: Any, X: Any) -> Frame:
@@ -319,7 +340,9 @@ def fit_constants(model: Any, encoded: EncodedRows, bound: Bound) -> tuple[Array
     return offset.numpy(), bound(encoded.target, loss, y, rows.weight, offset).numpy()
 
 
-def _validation_rows(model: Any, given: FitInput, encoded: EncodedRows) -> tuple[Matrix, Array, Array] | None:
+def _validation_rows(
+    model: Any, given: FitInput, encoded: EncodedRows
+) -> tuple[Matrix, Array, Array, GivenTargets | None] | None:
     """Rows given for validation, encoded as the training rows are."""
     if (given.X_val is None) != (given.y_val is None):
         raise ValueError("X_val and y_val must be given together")
@@ -332,7 +355,7 @@ def _validation_rows(model: Any, given: FitInput, encoded: EncodedRows) -> tuple
         raise ValueError("base_score and base_score_val must be given together where X_val is given")
     if not (model.cv is None or (isinstance(model.cv, str) and model.cv == "auto")):
         raise ValueError(f"X_val and cv={model.cv!r} both determine the held-out rows: give only one of them")
-    _, schema, target, loss = encoded
+    _, schema, target, loss, _ = encoded
     own = given.X_val, given.y_val, given.sample_weight_val, given.base_score_val
     try:
         rows = read_samples(model, schema, target, loss, *own)

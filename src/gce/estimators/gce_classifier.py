@@ -137,9 +137,10 @@ default="auto"
         members, whose own values are lists in ``members``. With several families, the rounds of one family after
         another (``family``), and last the ensemble of all, with the families that it does without and the reason
         (``left_out``) and ``weights_gap``: the held-out loss is at most this far above the least of all weights of the
-        families that have one.
+        families that have one. Rounds and weights are chosen by ``validation``, which is therefore a little too good,
+        of families and of all alike; ``result_.held_out`` has metrics of the final predictions for held-out rows.
     n_iter_ : int
-        Rounds run.
+        Rounds run by all families.
     n_samples_fit_ : int
         Rows of positive sample weight, those given as ``X_val`` left out.
     offset_, bound_ : array of shape (k,)

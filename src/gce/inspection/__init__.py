@@ -9,7 +9,6 @@ from gce._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gce.inspection.explanation import Explanation, PathStep, PruningPath
-    from gce.inspection.harrell import concordance, concordance_index
     from gce.inspection.partial import partial_dependence
     from gce.inspection.plotting import (
         StagedErrorDisplay,
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
         residual_display,
     )
     from gce.inspection.shapley import ShapExplanation
+    from gce.training.metrics import concordance, concordance_index
 
 __all__ = [
     "Explanation",
@@ -40,7 +40,7 @@ __getattr__ = lazy_names(
     __name__,
     dict.fromkeys(__all__, "plotting")
     | dict.fromkeys(("Explanation", "PathStep", "PruningPath"), "explanation")
-    | dict.fromkeys(("concordance", "concordance_index"), "harrell")
+    | dict.fromkeys(("concordance", "concordance_index"), ".training.metrics")
     | {"ShapExplanation": "shapley", "partial_dependence": "partial"},
 )
 

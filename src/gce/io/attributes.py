@@ -16,6 +16,7 @@ from gce.io import values
 from gce.losses import Hazards, Loss
 from gce.preprocessing import Table
 from gce.preprocessing.interactions import NO_INTERACTIONS, PAIRWISE, Interactions
+from gce.training.metrics import TITLES
 
 _LABELS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 _TEXT = re.compile(r"<U([1-9][0-9]{0,4})")
@@ -72,6 +73,14 @@ def _restore_importances(parts: Parts) -> NDArray[np.float64]:
     if (shares < 0).any() or not (abs(shares.sum() - 1) < 1e-6 or (shares == 0).all()):
         raise ValueError("importances must be shares of 1")
     return shares
+
+
+def _restore_metrics(parts: Parts) -> dict[str, float]:
+    given = parts.meta.get("value")
+    if not isinstance(given, dict) or not given.keys() <= TITLES.keys():
+        raise ValueError(f"metrics must be some of {', '.join(TITLES)}")
+    own = parts.within("value")
+    return {name: own.number(name, 0) for name in given}
 
 
 def _restore_bound(parts: Parts) -> NDArray[np.float64]:
@@ -230,6 +239,7 @@ FITTED = {
     "_kept": Codec(_store_value, _restore_signs),
     "_importances": Codec(_store_array, _restore_importances),
     "_left_out": Codec(_store_value, _restore_left_out),
+    "_held_out": Codec(_store_value, _restore_metrics),
     "_interactions": Codec(_store_value, _restore_interactions),
     "_seed": Codec(_store_value, lambda parts: parts.integer("value", 0, 2**256)),
     "_folds": Codec(_store_value, _restore_folds),

@@ -19,6 +19,37 @@ from gce.training.targets import Target
 
 
 @dataclass(frozen=True, eq=False)
+class GivenTargets:
+    """Targets and base scores as the user gave them, where class weights or base scores changed those of the problem.
+
+    Parameters
+    ----------
+    y : array of shape (N, k)
+        Encoded targets.
+    base_score : array of shape (N, k) or None
+        Raw scores that are added to those of the model.
+    factor : array of shape (N,)
+        The sample weights of the problem are those given times this, up to a common factor.
+    """
+
+    y: NDArray[np.float64]
+    base_score: NDArray[np.float64] | None
+    factor: NDArray[np.float64]
+
+    def followed_by(self, others: GivenTargets) -> GivenTargets:
+        """These rows and, after them, others."""
+        base = self.base_score
+        if base is not None and others.base_score is not None:
+            base = np.concatenate([base, others.base_score])
+        return GivenTargets(np.concatenate([self.y, others.y]), base, np.concatenate([self.factor, others.factor]))
+
+    def take(self, rows: NDArray[np.intp]) -> GivenTargets:
+        """Some rows."""
+        base = self.base_score
+        return GivenTargets(self.y[rows], None if base is None else base[rows], self.factor[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class FitData:
     """Rows, targets and folds of a fit, ready for training.
 
@@ -41,6 +72,8 @@ class FitData:
         Of each encoded column whether predictions rise (1) or fall (-1) with it, or are free (0).
     interactions : str, tuple of tuple of int, or None
         Sets of columns of ``X`` that may interact; None where all may.
+    given : GivenTargets or None
+        What metrics are computed from, in the order of the problem; None without class weights and base scores.
     divided : Problem or None
         Of rows in files, the problem of all of them, of which only codes are known; ``problem`` has a sample of them,
         and all rows that are held out.
@@ -60,6 +93,7 @@ class FitData:
     n_samples: int
     signs: tuple[int, ...] | None
     interactions: Interactions | None = None
+    given: GivenTargets | None = None
     divided: Problem | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
     world: World = field(default_factory=World)

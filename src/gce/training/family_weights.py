@@ -221,18 +221,9 @@ def closing_columns(
     if found.gap is not None:
         columns["weights_gap"] = [found.gap] * problem.members
     if problem.held_out.any():
-        columns["validation"] = _validation(found, problem)
+        # as each family's: at the rounds and weights that these rows chose
+        columns["validation"] = problem.held_out_loss(found.pred, everyone).tolist()
     return columns
-
-
-def _validation(found: WeightedFamilies, problem: Problem) -> list[float]:
-    """The mean loss of each member on the rows that it holds out."""
-    if found.scores is None:
-        return problem.held_out_loss(found.pred, list(range(problem.members))).tolist()
-    losses = problem.loss.value(found.scores.pred, found.scores.y)
-    counts = (problem.held_out > 0).sum(1).tolist()
-    parts = zip(problem.held_out, losses.split(counts), strict=True)
-    return [float(weight[weight > 0] @ own) for weight, own in parts]
 
 
 def mix_families(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gce._utils import parallel
@@ -96,6 +97,7 @@ def _calibrate(fitted: FittedFamilies, data: FitData) -> FitResult:
         weights,
         ensemble,
         calibration,
+        held_out=_metrics(data, rows, calibration),
         closing=closing,
         round_weights=rounds,
         bases=fitted.bases,
@@ -171,7 +173,9 @@ def calibrate_joint(ensemble: ConvexEnsemble, epochs: EpochRecord, data: FitData
     calibration = _calibration(data, ensemble, rows)
     if in_time:
         calibration = _scaled(calibration, data, ensemble, rows)
-    return _explained(_result(data, (epochs,), {epochs.name: 1.0}, ensemble, calibration), data)
+    metrics = _metrics(data, rows, calibration)
+    result = _result(data, (epochs,), {epochs.name: 1.0}, ensemble, calibration, held_out=metrics)
+    return _explained(result, data)
 
 
 def _explained(result: FitResult, data: FitData) -> FitResult:
@@ -234,6 +238,25 @@ def _scaled_in_time(
     except OutOfTimeError:
         clock.shortcuts.append("prediction intervals have the same width for all rows")
         return found
+
+
+def _metrics(data: FitData, rows: HeldOutScores, calibration: Calibration) -> dict[str, float] | None:
+    """Metrics of what the members predict for the rows that they hold out; None where they hold out none.
+
+    Targets, base scores and weights are those that the user gave, and probabilities are calibrated as new ones are.
+    """
+    if not len(rows.y):
+        return None
+    given, pred, y, weight = data.given, rows.pred / calibration.temperature, rows.y, rows.weight
+    if given is not None:
+        # in the order in which scores are gathered, member by member
+        own = given.take(data.problem.held_out.nonzero()[:, 1].cpu().numpy())
+        y, weight = torch.from_numpy(own.y).to(pred), weight / torch.from_numpy(own.factor).to(pred)
+        pred = pred if own.base_score is None else pred + torch.from_numpy(own.base_score).to(pred)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = data.target.metrics(data.loss, HeldOutScores(pred, y, weight))
+    # not defined, or beyond what float64 holds
+    return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
 def _predict_training(ensemble: ConvexEnsemble, problem: Problem) -> HeldOutScores:

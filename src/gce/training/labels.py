@@ -186,6 +186,13 @@ class MultiLabelTarget:
     def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
         return Calibration(1.0 if self.temperature == "auto" else float(self.temperature))
 
+    def metrics(self, loss: Loss, rows: HeldOutScores) -> dict[str, float]:
+        # an import of an estimator does not load it
+        from gce.training.metrics import of_labels
+
+        y, probability, weight = (part.cpu().numpy() for part in (rows.y, loss.predict(rows.pred), rows.weight))
+        return of_labels(y, self.predicted(loss, rows.pred), probability, weight)
+
     def stored(self, calibration: Calibration) -> dict[str, Any]:
         return {"_labels": self.outputs, "temperature_": calibration.temperature}
 

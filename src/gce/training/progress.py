@@ -80,10 +80,11 @@ class Log:
         if self._last is None or step.family != self._last.family:
             seconds = self._log_family()
             self._first, self._before, self._best = step.own_t, seconds, math.inf
-        self._last, self._best = step, min(self._best, self._means(step).get("validation", math.inf))
+        means = self._means(step)
+        self._last, self._best = step, min(self._best, means.get("validation", math.inf))
         level = logging.DEBUG if step.own_t % self.every else logging.INFO
         if logger.isEnabledFor(level):
-            logger.log(level, "%s", describe_step(step))
+            logger.log(level, "%s", describe_step(step, means))
         return False
 
     def _log_family(self) -> float:
@@ -195,6 +196,7 @@ class ProgressBar:
     def __init__(self, rounds: Mapping[str, int], clock: TimeLimit | None = None) -> None:
         self._rounds, self._clock = rounds, clock
         self._waiting = list(rounds)
+        self._means = MemberMeans()
 
     def __enter__(self) -> Self:
         from rich.console import Console
@@ -250,7 +252,7 @@ class ProgressBar:
             self._task,
             completed=step.t,
             total=step.t + left,
-            description="  ".join(step_metrics(step)),
+            description="  ".join(step_metrics(step, self._means(step))),
             left=self._format_remaining(self._remaining.seconds(step)),
         )
         if time.monotonic() - self._drawn >= self.interval:
@@ -291,25 +293,25 @@ def format_duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def describe_step(step: Step) -> str:
-    """A round on one line."""
+def describe_step(step: Step, means: Mapping[str, float]) -> str:
+    """A round on one line, with the means of all members: those that stopped keep their last values."""
     if step.family is None:
         name = f"round {step.t}"
     else:
         # whoever named the family may not be who reads the log
         name = f"{escape_line(step.family)} round {step.own_t} ({step.t} in all)"
-    return "  ".join([name, *step_metrics(step)])
+    return "  ".join([name, *step_metrics(step, means)])
 
 
-def step_metrics(step: Step) -> list[str]:
-    """Formatted metrics of a round."""
-    parts = [f"risk {step.risk.mean():.4g}"]
+def step_metrics(step: Step, means: Mapping[str, float]) -> list[str]:
+    """Formatted metrics of a round, as they are in ``history_``."""
+    parts = [f"risk {means['risk']:.4g}"]
     if step.validation is not None:
-        parts.insert(0, f"validation {step.validation.mean():.4g}")
-    if step.suboptimality is None:
-        parts.append(f"gap >= {step.gap.mean():.3g}")
+        parts.insert(0, f"validation {means['validation']:.4g}")
+    if step.certified:
+        parts.append(f"suboptimality <= {means['suboptimality']:.3g}")
     else:
-        parts.append(f"suboptimality <= {step.suboptimality.mean():.3g}")
+        parts.append(f"gap >= {means['gap_lower']:.3g}")
     if len(step.members) > 1:
         parts.append(f"members {len(step.members)}")
     return parts

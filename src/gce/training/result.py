@@ -68,6 +68,9 @@ class FitResult:
         weights in each round. The weight of a family is then the sum of those of its rounds, the mean over members.
     interactions : str, tuple of tuple of int, or None
         Sets of columns of ``X`` that may interact; None where all may.
+    held_out : dict of float or None
+        Metrics of what each member predicts for the rows that it holds out, with the targets and weights of the user;
+        None where none are held out, after an edit, or in an older file. See :mod:`gce.training.metrics`.
     importances : array of shape (d,) or None
         What each column of ``X`` lowered the risk by, as a share of 1; None where an older file does not say, or atoms
         are not gce's own.
@@ -97,6 +100,7 @@ class FitResult:
     interactions: Interactions | None = None
     importances: Array | None = None
     left_out: tuple[tuple[str, str], ...] = ()
+    held_out: Mapping[str, float] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again
@@ -139,10 +143,17 @@ class FitResult:
         return family_history(self.families, closing)
 
     @property
+    def n_rounds(self) -> int:
+        """How many rounds or epochs all families ran; the entry of the ensemble of several families is none."""
+        return sum(len(family.history) for family in self.families)
+
+    @property
     def best_validation(self) -> float | None:
         """The mean validation value of the members as they are kept; None where nothing was held out.
 
-        Of one family each member at its best round; of several that of the ensemble of all.
+        Of one family each member at its best round; of several that of the ensemble of all. Rounds and weights were
+        chosen on the same rows. Where rounds have weights, ``held_out`` has metrics by weights that a row had no part
+        in.
         """
         last = self.history[-1]
         if last["validation"] is None:

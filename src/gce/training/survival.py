@@ -160,6 +160,14 @@ class SurvivalTarget:
         signed, weight = rows.y[:, 0].cpu().numpy(), rows.weight.cpu().numpy()
         return Calibration(baseline=breslow(signed, weight, hazards, self.loss, self.scale))
 
+    def metrics(self, loss: Loss, rows: HeldOutScores) -> dict[str, float]:
+        # an import of an estimator does not load it
+        from gce.training.metrics import of_times
+
+        signed = rows.y[:, 0].cpu().numpy()
+        y = np.column_stack([signed > 0, np.abs(signed)])
+        return of_times(y, self.predicted(loss, rows.pred), rows.weight.cpu().numpy())
+
     def stored(self, calibration: Calibration) -> dict[str, Any]:
         return {"event_times_": self.times, "_scale": self.scale, "baseline_": calibration.baseline}
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gce._utils.params import is_number, look_up, short_repr
 from gce._utils.warn import warn_user
-from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss, Ordinal
+from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss, Ordinal, Quantiles
 from gce.preprocessing import check_labels, check_magnitude, check_regression_targets, check_spread, one_hot
 from gce.preprocessing.sample_weights import rescale_weights
 from gce.preprocessing.targets import check_known_labels, sorted_labels
@@ -96,6 +96,9 @@ class Target(Protocol):
 
     def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
         """What the training rows say where none, or too few, were held out."""
+
+    def metrics(self, loss: Loss, rows: HeldOutScores) -> dict[str, float]:
+        """Metrics of the predictions from raw scores, which are divided by the temperature, by their keys."""
 
     def stored(self, calibration: Calibration) -> dict[str, Any]:
         """What a file keeps of the task and its calibration, by the names of ``gce.io.attributes``."""
@@ -200,6 +203,15 @@ class NumberTarget:
 
     def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
         return Calibration(residuals=np.empty((0, self.outputs)))
+
+    def metrics(self, loss: Loss, rows: HeldOutScores) -> dict[str, float]:
+        # an import of an estimator does not load it
+        from gce.training.metrics import of_numbers, of_quantiles
+
+        y, predicted, weight = (part.cpu().numpy() for part in (rows.y, loss.predict(rows.pred), rows.weight))
+        if isinstance(loss, Quantiles):
+            return of_quantiles(y, predicted, np.asarray(loss.levels), weight)
+        return of_numbers(y, predicted, weight)
 
     def stored(self, calibration: Calibration) -> dict[str, Any]:
         return {"residuals_": calibration.residuals, "_one_dimensional": self.one_dimensional}
@@ -357,6 +369,14 @@ class ClassTarget:
     def again(self, class_weight: Mapping[Any, float] | str | None, temperature: float | str) -> Self:
         """The same task with other parameters."""
         return replace(self, class_weight=class_weight, temperature=temperature)
+
+    def metrics(self, loss: Loss, rows: HeldOutScores) -> dict[str, float]:
+        # an import of an estimator does not load it
+        from gce.training.metrics import of_classes
+
+        y, weight = self.decode(rows.y.cpu().numpy()), rows.weight.cpu().numpy()
+        probability = loss.predict(rows.pred).cpu().numpy()
+        return of_classes(y, self.predicted(loss, rows.pred), probability, self.classes, weight)
 
     def stored(self, calibration: Calibration) -> dict[str, Any]:
         return {"classes_": self.classes, "temperature_": calibration.temperature}

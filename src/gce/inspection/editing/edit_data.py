@@ -173,6 +173,8 @@ def with_weights(
         family_weights=(),
         closing=None,
         left_out=(),
+        # the weights are no longer those that predicted these rows
+        held_out=None,
         ensemble=ensemble,
         importances=importances,
         external=external,

@@ -12,7 +12,19 @@ import numpy as np
 from gce._utils.params import changed_parameters
 from gce._utils.version import __version__
 from gce.inspection.report.evaluation import Evaluation, name_of
-from gce.inspection.report.markup import Markup, Section, card, facts, rounded, seconds, short, shown, table
+from gce.inspection.report.markup import (
+    Markup,
+    Section,
+    card,
+    facts,
+    percent,
+    rounded,
+    seconds,
+    short,
+    shown,
+    table,
+)
+from gce.training.metrics import SHARES, TITLES
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")
 
@@ -21,6 +33,7 @@ def section(evaluation: Evaluation) -> Section:
     """What was fitted."""
     cards = [
         card("The model", facts(_model(evaluation)), wide=True),
+        *_held_out(evaluation),
         settings(changed_parameters(evaluation.model)),
         card("Versions", facts(versions())),
     ]
@@ -59,6 +72,24 @@ def _model(evaluation: Evaluation) -> list[tuple[str, str]]:
     if evaluation.classifies:
         found.append(("Temperature of probabilities", shown(model.temperature_)))
     return found
+
+
+def _held_out(evaluation: Evaluation) -> list[Markup]:
+    """Metrics of the rows that the fit held out."""
+    values = evaluation.model.result_.held_out
+    if not values:
+        return []
+    numbers = [
+        (title[0].upper() + title[1:], percent(values[key]) if key in SHARES else shown(values[key]))
+        for key, title in TITLES.items()
+        if key in values
+    ]
+    note = "Each row is predicted by the members that did not train on it"
+    if evaluation.model.result_.round_weights is not None:
+        note += ", with weights that it had no part in"
+    else:
+        note += ". Rounds and weights of families were chosen on the same rows, so that this is a little too good"
+    return [card("On the rows held out by the fit", facts(numbers), note=f"{note}.")]
 
 
 def _task(evaluation: Evaluation) -> str:

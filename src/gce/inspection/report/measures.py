@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import binomtest
-from sklearn.metrics import (
-    log_loss,
-    mean_absolute_error,
-    r2_score,
-    root_mean_squared_error,
-    zero_one_loss,
-)
+from sklearn.metrics import r2_score
 from torch import Tensor
 
 from gce.inspection.report.evaluation import Evaluation, Predictions, name_of
 from gce.inspection.report.markup import percent, short, shown
-from gce.inspection.roc import roc_auc
 from gce.losses import Squared
+from gce.training.metrics import TITLES, of_classes, of_numbers, of_quantiles, roc_auc
 
 
 @dataclass(frozen=True)
@@ -47,8 +42,8 @@ def measures(evaluation: Evaluation) -> list[Measure]:
 def _of_classes(evaluation: Evaluation) -> list[Measure]:
     classes, weight, probability = evaluation.model.classes_, evaluation.weight, evaluation.probability
     assert probability is not None
-    error = float(zero_one_loss(evaluation.y, evaluation.predicted, sample_weight=weight))
-    loss = float(log_loss(evaluation.y, probability, sample_weight=weight, labels=classes))
+    values = of_classes(evaluation.y, evaluation.predicted, probability, classes, weight)
+    error, loss = values["error"], values["log_loss"]
     guess = evaluation.mean(evaluation.losses_of(_constant(evaluation), evaluation.target))
     share = np.array([evaluation.mean(evaluation.y == label) for label in classes])
     commonest = classes[share.argmax()]
@@ -74,22 +69,31 @@ def interval(evaluation: Predictions, error: float) -> str:
 def _of_numbers(evaluation: Evaluation) -> list[Measure]:
     if evaluation.levels is not None:
         # several quantiles are judged by their loss alone
-        return [_fitted_loss(evaluation)]
-    y, weight = evaluation.y, {"sample_weight": evaluation.weight}
+        return [_pinball_loss(evaluation, evaluation.levels)]
+    y, weight = evaluation.y, evaluation.weight
     flat = np.broadcast_to(evaluation.model.predict_from_raw(_constant(evaluation)), y.shape)
     found, outputs = [], evaluation.target.shape[1]
     several = f", mean of {outputs} targets" if outputs > 1 else ""
-    for name, error in (("RMSE", root_mean_squared_error), ("MAE", mean_absolute_error)):
-        value = float(error(y, evaluation.predicted, **weight))
-        found.append(
-            Measure(name, shown(value), f"offset alone: {shown(float(error(y, flat, **weight)))}{several}", value)
-        )
+    values, alone = of_numbers(y, evaluation.predicted, weight), of_numbers(y, flat, weight)
+    for key in ("rmse", "mae"):
+        beside = f"offset alone: {shown(alone[key])}{several}"
+        found.append(Measure(TITLES[key], shown(values[key]), beside, values[key]))
     if evaluation.rows > 1:
-        score = float(r2_score(y, evaluation.predicted, **weight))
+        score = float(r2_score(y, evaluation.predicted, sample_weight=weight))
         found.append(Measure("R²", shown(score, 3), f"1 is perfect, 0 is a constant{several}", score))
     if not isinstance(evaluation.model.loss_, Squared):
         found.append(_fitted_loss(evaluation))
     return found
+
+
+def _pinball_loss(evaluation: Evaluation, levels: Sequence[float]) -> Measure:
+    """The mean pinball loss of the predicted quantiles, which are in order, as raw scores need not be."""
+    constant = evaluation.model.predict_from_raw(_constant(evaluation))
+    cost, alone = (
+        of_quantiles(evaluation.target, predicted, np.asarray(levels), evaluation.weight)["pinball_loss"]
+        for predicted in (evaluation.predicted, constant)
+    )
+    return Measure("Mean pinball loss", shown(cost), f"the loss of the fit; offset alone: {shown(alone)}", cost)
 
 
 def _fitted_loss(evaluation: Evaluation) -> Measure:

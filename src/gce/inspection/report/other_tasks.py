@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.metrics import hamming_loss, log_loss, roc_auc_score, zero_one_loss
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
-from gce.inspection.harrell import concordance_index
 from gce.inspection.report import columns, fitted, importance, timing, training, weights
 from gce.inspection.report.charts import Line, line_chart
 from gce.inspection.report.evaluation import Array, Evaluation, name_of
@@ -13,6 +13,7 @@ from gce.inspection.report.markup import Markup, Section, card, counted, percent
 from gce.inspection.report.measures import Measure
 from gce.inspection.report.scales import fitting
 from gce.preprocessing.survival import nelson_aalen
+from gce.training.metrics import concordance_index, label_log_losses, of_labels
 
 #: Groups of rows by their risk, and how they are drawn.
 _GROUPS = (("lowest risks", "c0"), ("middle", "c1"), ("highest risks", "c2"))
@@ -40,8 +41,8 @@ def measures(evaluation: Evaluation) -> list[Measure]:
 
 
 def _of_times(evaluation: Evaluation) -> list[Measure]:
-    weight, events = evaluation.weight, evaluation.y[:, 0]
-    found = concordance_index(evaluation.y, evaluation.predicted, weight)
+    share = evaluation.mean(evaluation.y[:, 0])
+    found = concordance_index(evaluation.y, evaluation.predicted, evaluation.weight)
     cost, alone = (
         evaluation.mean(evaluation.losses_of(scores, evaluation.target))
         for scores in (evaluation.scores, evaluation.model.ensemble_.offset.expand(evaluation.rows, -1))
@@ -49,13 +50,13 @@ def _of_times(evaluation: Evaluation) -> list[Measure]:
     return [
         Measure("Concordance", shown(found, 3), "0.5 is chance, 1 the right order of all pairs", found),
         Measure("Loss", shown(cost), f"{name_of(evaluation.model.loss_)}; offset alone: {shown(alone)}", cost),
-        Measure("Events", percent(evaluation.mean(events)), "of the rows; the others are censored", events.mean()),
+        Measure("Events", percent(share), "of the rows; the others are censored", share),
     ]
 
 
 def _survival(evaluation: Evaluation) -> Section:
     times, risk = evaluation.model.event_times_, evaluation.predicted
-    thirds = np.array_split(np.argsort(risk, kind="stable"), len(_GROUPS))
+    thirds = _groups(risk, evaluation.weight)
     lines = []
     for rows, (words, look) in zip(thirds, _GROUPS, strict=True):
         if len(rows):
@@ -64,7 +65,7 @@ def _survival(evaluation: Evaluation) -> Section:
             mean = np.average(predicted, axis=0, weights=evaluation.weight_of(some))
             lines += [
                 Line(words, times, mean, look),
-                Line("", times, _observed(evaluation.y[rows], times), f"faint {look}"),
+                Line("", times, _observed(evaluation.y[rows], evaluation.weight_of(rows), times), f"faint {look}"),
             ]
     chart = line_chart(
         lines,
@@ -84,21 +85,32 @@ def _survival(evaluation: Evaluation) -> Section:
     )
 
 
-def _observed(y: Array, times: Array) -> Array:
+def _groups(risk: Array, weight: Array | None) -> list[NDArray[np.intp]]:
+    """Rows in groups of equal weight, those of the lowest risk first."""
+    order = np.argsort(risk, kind="stable")
+    if weight is None:
+        return np.array_split(order, len(_GROUPS))
+    # the middle of a row's weight decides, so that weights of 1 are as none
+    middle = np.cumsum(weight[order]) - weight[order] / 2
+    ends = np.arange(1, len(_GROUPS)) / len(_GROUPS) * weight.sum()
+    return np.split(order, np.searchsorted(middle, ends))
+
+
+def _observed(y: Array, weight: Array | None, times: Array) -> Array:
     """The share of rows without an event until some times, by the cumulative hazard of all of them."""
     if not y[:, 0].any():
         return np.ones(len(times))
-    at, hazard = nelson_aalen(y)
+    at, hazard = nelson_aalen(y, weight)
     return np.exp(-np.append(0.0, hazard)[np.searchsorted(at, times, side="right")])
 
 
 def _of_labels(evaluation: Evaluation) -> list[Measure]:
     y, weight, probability = evaluation.y, evaluation.weight, evaluation.probability
     assert probability is not None
-    wrong = float(hamming_loss(y, evaluation.predicted, sample_weight=weight))
-    rows = float(zero_one_loss(y, evaluation.predicted, sample_weight=weight))
-    never = float(np.average(np.minimum(y.mean(0), 1 - y.mean(0))))
-    cost = float(np.mean([_log_loss(evaluation, j) for j in range(y.shape[1])]))
+    found = of_labels(y, evaluation.predicted, probability, weight)
+    wrong, rows, cost = found["wrong_labels"], found["wrong_rows"], found["log_loss"]
+    share = np.average(y, axis=0, weights=weight)
+    never = float(np.mean(np.minimum(share, 1 - share)))
     return [
         Measure("Wrong labels", percent(wrong), f"the commoner answer for each label: {percent(never)}", wrong),
         Measure("Rows with a wrong label", percent(rows), f"of {y.shape[1]} labels", rows),
@@ -106,21 +118,15 @@ def _of_labels(evaluation: Evaluation) -> list[Measure]:
     ]
 
 
-def _log_loss(evaluation: Evaluation, label: int) -> float:
-    assert evaluation.probability is not None
-    p = evaluation.probability[:, label]
-    both = np.column_stack([1 - p, p])
-    return float(log_loss(evaluation.y[:, label], both, sample_weight=evaluation.weight, labels=[0, 1]))
-
-
 def _labels(evaluation: Evaluation) -> Section:
     rows = []
     assert evaluation.probability is not None
+    costs = label_log_losses(evaluation.y, evaluation.probability, evaluation.weight)
     for j in range(min(evaluation.y.shape[1], _MOST_LABELS)):
         y, weight = evaluation.y[:, j], evaluation.weight
-        wrong = float(zero_one_loss(y, evaluation.predicted[:, j], sample_weight=weight))
+        wrong = evaluation.mean(y != evaluation.predicted[:, j])
         both = 0 < y.mean() < 1
         area = shown(float(roc_auc_score(y, evaluation.probability[:, j], sample_weight=weight)), 3) if both else "none"
-        rows.append([f"label {j}", percent(evaluation.mean(y)), percent(wrong), shown(_log_loss(evaluation, j)), area])
+        rows.append([f"label {j}", percent(evaluation.mean(y)), percent(wrong), shown(float(costs[j])), area])
     body: Markup = table(["label", "frequency", "error", "log-loss", "ROC AUC"], rows, caption="Errors by label")
     return Section("labels", "Labels", "Each label on the given rows.", [card("Errors by label", body, wide=True)])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.metrics import r2_score
 
 from gce.inspection.report.charts import Bar, bar_chart, guide, scatter_chart
 from gce.inspection.report.evaluation import Array, Predictions, rows_of
 from gce.inspection.report.markup import Markup, Section, card, percent, shown, table
 from gce.inspection.report.scales import fitting
+from gce.training.metrics import of_numbers
 
 #: Most outputs drawn, dots per chart, bins of the histogram, most rows for the coverage of intervals.
 _DRAWN, _DOTS, _BINS, _INTERVAL_ROWS = 3, 1500, 31, 5000
@@ -95,9 +96,10 @@ def _histogram(evaluation: Predictions, residual: Array) -> Markup:
 def _by_target(evaluation: Predictions, predicted: Array) -> Markup:
     rows = []
     for k in range(predicted.shape[1]):
-        pair, weight = (evaluation.target[:, k], predicted[:, k]), {"sample_weight": evaluation.weight}
-        cells = [shown(float(error(*pair, **weight))) for error in (root_mean_squared_error, mean_absolute_error)]
-        r2 = float(r2_score(*pair, **weight)) if evaluation.rows > 1 else float("nan")
+        pair = evaluation.target[:, k], predicted[:, k]
+        values = of_numbers(*pair, evaluation.weight)
+        cells = [shown(values["rmse"]), shown(values["mae"])]
+        r2 = float(r2_score(*pair, sample_weight=evaluation.weight)) if evaluation.rows > 1 else float("nan")
         rows.append([evaluation.output_name(k), *cells, shown(r2, 3)])
     return card("Errors by target", table(["target", "RMSE", "MAE", "R²"], rows, caption="Errors by target"))
 
@@ -116,8 +118,11 @@ def _intervals(evaluation: Predictions) -> Markup:
     rows = []
     for coverage in _COVERAGES:
         low, high = np.moveaxis(evaluation.model.predict_interval(X, coverage).reshape(*y.shape, 2), -1, 0)
-        covered = np.average(((low <= y) & (y <= high)).mean(1), weights=evaluation.weight_of(sample))
-        rows.append([f"{100 * coverage:g} %", percent(float(covered)), shown(float((high - low).mean()))])
+        covered, width = (
+            float(np.average(values.mean(1), weights=evaluation.weight_of(sample)))
+            for values in ((low <= y) & (y <= high), high - low)
+        )
+        rows.append([f"{100 * coverage:g} %", percent(covered), shown(width)])
     head = ["nominal", "covered here", "mean width"]
     note = "Conformal intervals (predict_interval): how often they contain the true value on the given rows."
     if y.shape[1] > 1:

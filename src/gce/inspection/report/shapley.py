@@ -34,6 +34,8 @@ class _Explained:
     error : float or None
         The mean standard error of a value; None where all are exact.
     rows : int array of shape (m,)
+    weight : array of shape (m,)
+        The sample weights of these rows.
     background : int
         The rows of the background; 0 without one.
     """
@@ -41,12 +43,13 @@ class _Explained:
     values: Array
     error: float | None
     rows: NDArray[np.intp]
+    weight: Array
     background: int
 
     @property
     def size(self) -> Array:
         """The mean absolute value of each column, the sum over outputs, ``(d,)``."""
-        return np.abs(self.values).mean(0).sum(1)
+        return np.average(np.abs(self.values), axis=0, weights=self.weight).sum(1)
 
 
 def section(evaluation: Evaluation) -> Section:
@@ -93,10 +96,13 @@ def _explained(evaluation: Evaluation) -> _Explained:
     if len(rows) > len(probe):
         found = _values(evaluation, rows, known)
     values, errors = found.values, found.standard_errors
+    rows = rows if len(rows) == len(values) else probe
+    weight = evaluation.weight_of(rows)
     return _Explained(
         values if values.ndim == 3 else values[:, :, None],
         None if errors is None or not errors.any() else float(errors.mean()),
-        rows if len(rows) == len(values) else probe,
+        rows,
+        np.ones(len(rows)) if weight is None else weight,
         0 if known is None else len(known),
     )
 
@@ -177,7 +183,10 @@ def _dependence(evaluation: Evaluation, found: _Explained, j: int, k: int, place
     if kind == "category":
         return card(title, _levels(evaluation, found, j, values), note="Mean Shapley value of each category.")
     present = ~np.isnan(column)
-    note = "" if present.all() else f"Missing: mean value {shown(float(values[~present].mean()), 3)}, not drawn."
+    note = ""
+    if not present.all():
+        mean = float(np.average(values[~present], weights=found.weight[~present]))
+        note = f"Missing: mean value {shown(mean, 3)}, not drawn."
     if not present.any():
         return card(title, note=note)
     x_label, column = short(name, 40), column[present]
@@ -206,7 +215,7 @@ def _levels(evaluation: Evaluation, found: _Explained, j: int, values: Array) ->
     levels, index, counts = np.unique(
         np.array(column, dtype=object).astype(str), return_inverse=True, return_counts=True
     )
-    means = np.bincount(index, values) / counts
+    means = np.bincount(index, found.weight * values) / np.bincount(index, found.weight)
     widest = max(float(np.abs(means).max()), 1e-300)
     rows = [
         [

@@ -94,9 +94,11 @@ def _families(evaluation: Evaluation) -> Markup:
     rows.append(["all together", "", "", shown(len(evaluation.model.ensemble_)), NOTHING, together, NOTHING])
     head = ["family", "", "weight", "atoms", f"{whole.unit}s kept", "held-out", "time"]
     body = table(head, rows, caption="Families and their weights", class_="levels families")
-    note = f"Held-out: {watched} on the rows that members held out, by each family alone."
+    note = f"Held-out: {watched} on the rows that members held out, by each family alone and by all together."
+    note += " Rounds and weights were chosen on these rows, so that these values are a little too good"
     if evaluation.model.result_.round_weights is not None:
-        note += " All together: by weights that a row had no part in; the rounds of families were chosen on these rows."
+        note += ", the last one most: it chose a weight for each round"
+    note += '; "What was fitted" has the metrics of the model on these rows.'
     return card("Families and their weights", tag("div", body, data_chart="families"), note=note, wide=True)
 
 

@@ -10,20 +10,17 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error, zero_one_loss
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from gce._utils.devices import as_numpy
 from gce.inspection.explanation import Explanation
 from gce.inspection.report.evaluation import Predictions, name_of, positive_weight_rows
-from gce.inspection.roc import roc_auc
 from gce.losses import Loss
 from gce.preprocessing import targets_as_array
+from gce.training.metrics import of_classes, of_numbers
 
 Array = NDArray[np.float64]
-
-#: The least probability whose logarithm is taken, so that it stays finite.
-_LEAST = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -110,20 +107,13 @@ def evaluate_stack(stack: Any, X: Any, y: Any, sample_weight: ArrayLike | None) 
 
 def figures(predictions: Predictions, loss: Loss) -> dict[str, float]:
     """Measures of predictions: lower is better, except for ROC AUC and R²; NaN where one is undefined."""
-    weight = {"sample_weight": predictions.weight}
+    y, predicted, weight = predictions.y, predictions.predicted, predictions.weight
     if predictions.probability is not None:
-        of_truth = np.maximum(predictions.probability[predictions.target > 0], _LEAST)
-        area = roc_auc(predictions.y, predictions.probability, predictions.model.classes_, predictions.weight)
-        return {
-            "Error": float(zero_one_loss(predictions.y, predictions.predicted, **weight)),
-            "Log-loss": predictions.mean(-np.log(of_truth)),
-            "ROC AUC": area.value,
-        }
-    several = {
-        "RMSE": float(root_mean_squared_error(predictions.y, predictions.predicted, **weight)),
-        "MAE": float(mean_absolute_error(predictions.y, predictions.predicted, **weight)),
-        "R²": float(r2_score(predictions.y, predictions.predicted, **weight)) if predictions.rows > 1 else np.nan,
-    }
+        found = of_classes(y, predicted, predictions.probability, predictions.model.classes_, weight)
+        return {"Error": found["error"], "Log-loss": found["log_loss"], "ROC AUC": found["roc_auc"]}
+    found = of_numbers(y, predicted, weight)
+    score = float(r2_score(y, predicted, sample_weight=weight)) if predictions.rows > 1 else np.nan
+    several = {"RMSE": found["rmse"], "MAE": found["mae"], "R²": score}
     if name_of(loss) not in ("squared error", "absolute error"):
         pred, target = (
             torch.from_numpy(a.reshape(predictions.target.shape)) for a in (predictions.predicted, predictions.target)

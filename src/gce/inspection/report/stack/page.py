@@ -14,7 +14,7 @@ from gce.inspection.report.measures import Measure, interval
 from gce.inspection.report.page import check_folder, save
 from gce.inspection.report.stack import certificate, comparison, cost, fitted, members
 from gce.inspection.report.stack.evaluation import StackEvaluation, evaluate_stack, figures
-from gce.inspection.roc import undefined
+from gce.training.metrics import undefined
 
 _SECTIONS = (members, comparison, classes, residuals, cost, certificate, fitted)
 

@@ -1,12 +1,19 @@
-"""The area under the ROC curve: scikit-learn's, and the share of pairs that are ranked rightly."""
+"""Metrics of predictions: scikit-learn's, and the area under the ROC curve as the share of pairs ranked rightly."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import (
+    log_loss,
+    mean_absolute_error,
+    mean_pinball_loss,
+    roc_auc_score,
+    root_mean_squared_error,
+    zero_one_loss,
+)
 
-from gce.inspection.roc import roc_auc, undefined
+from gce.training.metrics import of_classes, of_labels, of_numbers, of_quantiles, roc_auc, undefined
 
 seeds = st.integers(0, 10**6)
 
@@ -91,3 +98,46 @@ def test_rows_of_unknown_classes_belong_to_the_rest():
     proba = rng.dirichlet(np.ones(3), 20)
     expected = np.mean([roc_auc_score(y == c, proba[:, j]) for j, c in enumerate(classes)])
     assert roc_auc(y, proba, classes).value == pytest.approx(expected)
+
+
+# Other metrics are scikit-learn's.
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, k=st.integers(2, 5), weighted=st.booleans())
+def test_metrics_of_classes_are_those_of_scikit_learn(seed, k, weighted):
+    y, proba, classes, weight = draw(seed, k)
+    weight = weight + 0.5 if weighted else None
+    predicted = classes[proba.argmax(1)]
+    found = of_classes(y, predicted, proba, classes, weight)
+    assert found["error"] == pytest.approx(zero_one_loss(y, predicted, sample_weight=weight))
+    assert found["log_loss"] == pytest.approx(log_loss(y, proba, sample_weight=weight))
+    assert found["roc_auc"] == roc_auc(y, proba, classes, weight).value
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, k=st.integers(1, 3), weighted=st.booleans(), scale=st.sampled_from([1e-150, 1.0, 1e150]))
+def test_metrics_of_numbers_are_those_of_scikit_learn(seed, k, weighted, scale):
+    rng = np.random.default_rng(seed)
+    y, predicted, weight = rng.normal(size=(20, k)), rng.normal(size=(20, k)), rng.random(20) if weighted else None
+    found = of_numbers(scale * y, scale * predicted, weight)
+    assert found["rmse"] == pytest.approx(scale * root_mean_squared_error(y, predicted, sample_weight=weight), rel=1e-9)
+    assert found["mae"] == pytest.approx(scale * mean_absolute_error(y, predicted, sample_weight=weight), rel=1e-9)
+    levels = np.array([0.1, 0.5, 0.9])[:k]
+    each = [
+        mean_pinball_loss(y[:, j], predicted[:, j], alpha=level, sample_weight=weight) for j, level in enumerate(levels)
+    ]
+    assert of_quantiles(y, predicted, levels, weight)["pinball_loss"] == pytest.approx(np.mean(each))
+
+
+def test_a_class_that_nobody_knew_is_an_error():
+    found = of_classes(np.array(["new"]), np.array(["a"]), np.array([[0.5, 0.5]]), np.array(["a", "b"]))
+    assert found["error"] == 1
+    assert found["log_loss"] == pytest.approx(-np.log(np.finfo(float).eps))
+    assert np.isnan(found["roc_auc"])
+
+
+def test_a_label_that_was_held_impossible_costs_a_finite_loss():
+    y, proba = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    found = of_labels(y, proba.astype(int), proba)
+    assert found == {"wrong_labels": 1, "wrong_rows": 1, "log_loss": pytest.approx(-np.log(np.finfo(float).eps))}
