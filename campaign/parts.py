@@ -10,7 +10,7 @@ from typing import Protocol, cast
 from campaign.outcomes import Outcome
 
 #: Modules of this package; the longest are begun first.
-PARTS = ("kills", "processes", "inputs", "files", "disks", "outputs", "certificates")
+PARTS = ("kills", "processes", "inputs", "figures", "certificates", "files", "disks", "outputs")
 
 
 class Part(Protocol):

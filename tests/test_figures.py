@@ -229,10 +229,10 @@ def test_the_last_entry_is_the_ensemble_and_comparable_to_those_of_families(fitt
 
 @pytest.fixture(scope="module")
 def weighed():
-    """A model of weights of rounds, which gain so much here that they are used, and the loss of its families alone."""
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(400, 6))
-    y = (rows[:, 0] + rows[:, 1] * rows[:, 2] + rng.normal(size=400) > 0).astype(int)
+    """A model of weights of rounds, where weights that a row had no part in are worse than the best family alone."""
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(200, 6))
+    y = (rows[:, 0] + rows[:, 1] * rows[:, 2] + rng.normal(size=200) > 0).astype(int)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(round_weights, "_ENOUGH", 10)
         patch.setattr(round_weights, "_ERRORS", -1e9)
@@ -249,7 +249,7 @@ def test_the_whole_is_no_worse_than_its_parts_where_all_are_judged_alike(weighed
         np.mean([family.history[t - 1]["members"]["validation"][m] for m, t in enumerate(family.best_round)])
         for family in result.families
     ]
-    assert result.best_validation <= min(parts) * (1 + 1e-12)
+    assert result.best_validation < min(parts) < result.held_out["log_loss"]
 
 
 @EVERY
@@ -406,7 +406,7 @@ def page(model, path, X, y, weight=None):
     text = path.read_text()
     headline = {
         re.sub("<.*?>", "", name): float(value)
-        for name, value in re.findall(r'<dt>(.*?)</dt><dd class="value" data-value="(?:np\.float64\()?([^")]+)', text)
+        for name, value in re.findall(r'<dt>(.*?)</dt><dd class="value" data-value="([^"]+)', text)
     }
     tables = {}
     for body in re.findall("<table.*?</table>", text, re.DOTALL):
@@ -478,7 +478,7 @@ def test_a_report_says_how_held_out_rows_are_predicted(fitted, name, tmp_path):
 
 
 def test_the_report_compares_families_by_the_values_of_the_history(weighed, tmp_path):
-    rows = np.random.default_rng(0).normal(size=(400, 6))
+    rows = np.random.default_rng(0).normal(size=(200, 6))
     _, tables, _ = page(weighed, tmp_path / "r.html", rows, (rows[:, 0] > 0).astype(int))
     head, *lines_ = tables["Families and their weights"]
     held_out = {line[0]: float(line[head.index("held-out")]) for line in lines_ if line[0] != "offset alone"}
