@@ -61,7 +61,8 @@ def test_shares_are_the_best_on_held_out_rows(model):
 
 def test_stages_end_in_the_prediction(model):
     stages = list(model.staged_predict(X))
-    assert len(stages) == model.n_iter_
+    # the last stage is the ensemble of all, which is no round
+    assert len(stages) == model.n_iter_ + 1
     np.testing.assert_allclose(stages[-1], model.predict(X), rtol=1e-12)
     classes = gce.GCEClassifier(**SMALL).fit(X, LABELS)
     *_, last = classes.staged_predict_proba(X)
@@ -75,7 +76,7 @@ def test_a_fit_goes_on_with_its_classes_only():
     again = pickle.loads(pickle.dumps(part)).set_params(max_atoms=12).fit(X, Y)
     # scores of best rounds before the pause are summed anew
     np.testing.assert_allclose(again.predict(X), whole.predict(X), rtol=1e-9)
-    assert len(again.history_) == again.n_iter_ == whole.n_iter_
+    assert len(again.history_) - 1 == again.n_iter_ == whole.n_iter_
     with pytest.raises(
         ValueError, match="warm_start continues tree, symmetric, forest, neural, but basis='neural' has neural"
     ):
@@ -201,6 +202,6 @@ def test_pages_and_pictures_show_all_classes(model, tmp_path):
     bars = [bar.get_height() for bars in gce.inspection.WeightsDisplay.from_estimator(model).bars_ for bar in bars]
     np.testing.assert_allclose(np.sort(bars), np.sort(model.ensemble_.weights.numpy()), rtol=1e-12)
     errors = gce.inspection.StagedErrorDisplay.from_estimator(model, X, Y).line_.get_ydata()
-    assert len(errors) == model.n_iter_
+    assert len(errors) == model.n_iter_ + 1
     assert errors[-1] == pytest.approx(np.sqrt(np.mean((model.predict(X) - Y) ** 2)))
     assert errors[-1] < 0.9 * errors[0]
