@@ -2,18 +2,22 @@
 
 import numpy as np
 import pytest
+import sklearn
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics import (
+    d2_pinball_score,
     make_scorer,
     mean_gamma_deviance,
     mean_pinball_loss,
     mean_poisson_deviance,
     mean_tweedie_deviance,
 )
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score, cross_validate
 
 import gce
 from gce.bases import Forest, Pool
@@ -92,6 +96,84 @@ def test_exposure_is_a_base_score():
     expected = EXPOSURE * model.predict(X)
     np.testing.assert_allclose(model.predict(X, base_score=np.log(EXPOSURE)), expected, rtol=1e-12)
     assert mean_poisson_deviance(COUNTS, expected) < mean_poisson_deviance(COUNTS, EXPOSURE * COUNTS.mean())
+
+
+def r2_by_hand(y, pred, weight=None):
+    weight = np.ones_like(y) if weight is None else weight
+    residual, total = y - pred, y - (weight @ y) / weight.sum()
+    return 1 - (weight @ residual**2) / (weight @ total**2)
+
+
+def test_score_takes_base_scores(tmp_path):
+    base, weight = np.log(EXPOSURE), RNG.uniform(0.5, 2, 240)
+    model = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS, base_score=base)
+    expected = r2_by_hand(COUNTS, EXPOSURE * model.predict(X))
+    assert model.score(X, COUNTS, base_score=base) == pytest.approx(expected, rel=1e-9)
+    weighted = model.score(X, COUNTS, weight, base_score=base)
+    assert weighted == pytest.approx(r2_by_hand(COUNTS, EXPOSURE * model.predict(X), weight), rel=1e-9)
+    rates = model.score(X, COUNTS / EXPOSURE, EXPOSURE, base_score=np.zeros(240))
+    assert rates == pytest.approx(r2_by_hand(COUNTS / EXPOSURE, model.predict(X), EXPOSURE), rel=1e-9)
+    model.save(tmp_path / "model.safetensors")
+    edited = model.reweight(X, COUNTS, base_score=base)
+    for one in (model, gce.load(tmp_path / "model.safetensors"), edited):
+        with pytest.raises(ValueError, match="fitted with base_score, which score needs too"):
+            one.score(X, COUNTS)
+        with pytest.raises(ValueError, match=r"base_score is of shape \(7,\)"):
+            one.score(X, COUNTS, base_score=np.zeros(7))
+    # a model that knows no base score may be scored with one
+    plain = gce.GCERegressor(**TINY).fit(X, MEAN)
+    shifted = plain.score(X, MEAN + X[:, 2], base_score=X[:, 2])
+    assert shifted == pytest.approx(r2_by_hand(MEAN + X[:, 2], plain.predict(X) + X[:, 2]), rel=1e-9)
+
+
+def test_quantiles_are_scored_with_base_scores():
+    y = X[:, 0] + X[:, 2]
+    model = gce.GCERegressor(loss=Quantiles([0.2, 0.8]), **TINY).fit(X, y, base_score=X[:, 2])
+    pred = model.predict(X) + X[:, 2:]
+    expected = np.mean([d2_pinball_score(y, p, alpha=a) for p, a in zip(pred.T, (0.2, 0.8), strict=True)])
+    assert model.score(X, y, base_score=X[:, 2]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_base_scores_are_routed_to_scores():
+    base, cv, given_ = np.log(EXPOSURE), KFold(3), {"base_score": np.log(EXPOSURE)}
+    by_hand, deviances = [], []
+    for train, test in cv.split(X):
+        model = gce.GCERegressor(loss="poisson", **TINY).fit(X[train], COUNTS[train], base_score=base[train])
+        pred = EXPOSURE[test] * model.predict(X[test])
+        by_hand.append(r2_by_hand(COUNTS[test], pred))
+        deviances.append(mean_poisson_deviance(COUNTS[test], pred))
+
+    def deviance(y, rate, base_score):
+        return mean_poisson_deviance(y, rate * np.exp(base_score))
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = gce.GCERegressor(loss="poisson", **TINY).set_fit_request(base_score=True)
+        with pytest.raises(UnsetMetadataPassedError):
+            cross_val_score(routed, X, COUNTS, cv=cv, params=given_)
+        scored = clone(routed).set_score_request(base_score=True)
+        np.testing.assert_allclose(cross_val_score(scored, X, COUNTS, cv=cv, params=given_), by_hand, rtol=1e-9)
+        search = GridSearchCV(scored, {"max_atoms": [8]}, cv=cv).fit(X, COUNTS, **given_)
+        assert search.best_score_ == pytest.approx(np.mean(by_hand), rel=1e-9)
+        # scorers of scikit-learn predict without any metadata
+        for one in (routed, scored):
+            with pytest.raises(ValueError, match="predict was called without it, as scikit-learn's scorers"):
+                cross_val_score(
+                    one, X, COUNTS, cv=cv, params=given_, scoring="neg_mean_poisson_deviance", error_score="raise"
+                )
+        rates = clone(routed).set_predict_request(base_score=False)
+        scorer = make_scorer(deviance, greater_is_better=False).set_score_request(base_score=True)
+        found = cross_validate(rates, X, COUNTS, cv=cv, params=given_, scoring={"deviance": scorer})
+        np.testing.assert_allclose(-found["test_deviance"], deviances, rtol=1e-9)
+        # cross_val_predict routes nothing to predict, whatever is requested
+        with pytest.raises(ValueError, match="predict was called without it"):
+            cross_val_predict(clone(routed).set_predict_request(base_score=True), X, COUNTS, cv=cv, params=given_)
+        counts = clone(routed).set_predict_request(base_score=True).fit(X, COUNTS, **given_)
+        np.testing.assert_allclose(
+            counts.predict(X, base_score=base), EXPOSURE * rates.fit(X, COUNTS, **given_).predict(X)
+        )
+    # without routing only the fit is given parameters
+    with pytest.raises(ValueError, match="fitted with base_score, which score needs too"):
+        cross_val_score(gce.GCERegressor(loss="poisson", **TINY), X, COUNTS, params=given_, error_score="raise")
 
 
 def test_edits_take_base_scores():

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import d2_pinball_score
+from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -77,12 +78,32 @@ class Regression(RegressorMixin, ConvexModel):
         array of shape (n,) or (n, k)
             As ``y`` was given; one column per level for several quantiles.
         """
+        if base_score is None:
+            self._check_routed()
+        return self._predict(X, base_score)
+
+    def _predict(self, X: Any, base_score: ArrayLike | None) -> Array:
         pred = self.raw_predict(X)
         if base_score is not None:
             pred = pred + torch.from_numpy(check_base_score(base_score, *pred.shape)).to(pred.device)
         return self.predict_from_raw(pred)
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def _check_routed(self) -> None:
+        """Refuse predictions without the base score that was routed to the fit: scikit-learn's scorers drop it."""
+        if not get_config()["enable_metadata_routing"] or not self.result_.base_score:
+            return
+        requests = self.get_metadata_routing()
+        if requests.fit.requests.get("base_score") and requests.predict.requests.get("base_score") is not False:
+            raise ValueError(
+                "base_score was routed to fit, but predict was called without it, as scikit-learn's scorers and "
+                "cross_val_predict do: give predict(X, base_score=...), score by set_score_request(base_score=True) "
+                "without scoring=..., or set_predict_request(base_score=False) if predictions of a base score of 0 are "
+                "meant"
+            )
+
+    def score(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, base_score: ArrayLike | None = None
+    ) -> float:
         """R² of the predictions; of several quantiles the mean of their D² pinball scores.
 
         Parameters
@@ -90,20 +111,29 @@ class Regression(RegressorMixin, ConvexModel):
         X : array-like or data frame of shape (n, d)
         y : array-like of shape (n,) or (n, k)
         sample_weight : array-like of shape (n,), optional
+        base_score : array-like of shape (n,) or (n, k), optional
+            Raw scores that are added to those of the model, as in ``predict``. Needed where ``fit`` had it; zeros score
+            predictions of a base score of 0.
 
         Returns
         -------
         float
         """
         check_is_fitted(self)
+        if base_score is None and self.result_.base_score:
+            raise ValueError(
+                "the model was fitted with base_score, which score needs too: give score(X, y, base_score=...), by "
+                "metadata routing after set_score_request(base_score=True); or zeros, to score predictions of a base "
+                "score of 0"
+            )
         y, sample_weight = check_scored(y, sample_weight)
         check_regression_targets(y)
         y = as_floats(y, "y")
         assert_all_finite(y, input_name="y")
         check_magnitude(y)
         if self.result_.target.repeats == 1:
-            return float(super().score(X, y, sample_weight))
-        levels, pred, y = self.loss_.levels, self.predict(X), column_or_1d(y, warn=True)
+            return float(r2_score(y, self._predict(X, base_score), sample_weight=sample_weight))
+        levels, pred, y = self.loss_.levels, self._predict(X, base_score), column_or_1d(y, warn=True)
         each = [
             d2_pinball_score(y, p, sample_weight=sample_weight, alpha=a) for p, a in zip(pred.T, levels, strict=True)
         ]

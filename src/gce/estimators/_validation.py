@@ -147,6 +147,7 @@ def validate(
         signs=monotonic_signs(model, table, target),
         interactions=None if model.interaction_cst is None else table.read_interactions(model.interaction_cst),
         given=None if targets is None else targets.take(training_rows_first(members.train)),
+        base_score=given.base_score is not None or (previous is not None and previous.base_score),
     )
 
 

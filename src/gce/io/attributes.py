@@ -246,6 +246,7 @@ FITTED = {
     "gap_": Codec(_store_value, lambda parts: parts.number("value", 0)),
     "_joint": Codec(_store_value, lambda parts: parts.flag("value")),
     "_one_dimensional": Codec(_store_value, lambda parts: parts.flag("value")),
+    "_base_score": Codec(_store_value, lambda parts: parts.flag("value")),
     "_labels": Codec(_store_value, lambda parts: parts.integer("value", 2, 2**31)),
     "event_times_": Codec(_store_array, _restore_times),
     "_scale": Codec(_store_array, _restore_times),
@@ -267,6 +268,8 @@ def check_complete(fitted: dict[str, Any], task: str, editable: bool) -> None:
     """Refuse attributes that no fit of a task, one of :data:`OWN`, leaves, editable or not."""
     own = OWN[task]
     others = set().union(*OWN.values()) - own
+    if task != "numbers":
+        others = others | {"_base_score"}
     if EDITED & fitted.keys() and editable:
         own = own | EDITED
     else:

@@ -165,6 +165,8 @@ def _fitted(model: Any, result: FitResult) -> dict[str, Any]:
         fitted["_left_out"] = [list(one) for one in result.left_out]
     if result.held_out is not None:
         fitted["_held_out"] = dict(result.held_out)
+    if result.base_score:
+        fitted["_base_score"] = True
     if result.edited:
         fitted |= {"gap_": result.gap, "_joint": result.one_simplex}
     return fitted
@@ -250,6 +252,7 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
         importances=fitted.get("_importances"),
         left_out=tuple(map(tuple, fitted.get("_left_out", ()))),
         held_out=fitted.get("_held_out"),
+        base_score=fitted.get("_base_score", False),
     )
 
 

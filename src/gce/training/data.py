@@ -81,6 +81,8 @@ class FitData:
         What identifies rows in files, as JSON values.
     world : World
         The processes that fit these data together.
+    base_score : bool
+        The rows have base scores, which are part of their targets and weights.
     """
 
     table: Table
@@ -97,6 +99,7 @@ class FitData:
     divided: Problem | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
     world: World = field(default_factory=World)
+    base_score: bool = False
 
     @property
     def sampled(self) -> bool:

@@ -206,6 +206,7 @@ def _result(
         folds=data.streams.names,
         signs=data.signs,
         interactions=data.interactions,
+        base_score=data.base_score,
         **more,
     )
 

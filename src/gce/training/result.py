@@ -77,6 +77,8 @@ class FitResult:
     left_out : tuple of (str, str)
         Families that have no weight, each with the reason: they were not fitted, not fitted to the end, or predictions
         are as good without them.
+    base_score : bool
+        The rows of the fit had base scores, which those that are scored need too.
     """
 
     table: Table
@@ -101,6 +103,7 @@ class FitResult:
     importances: Array | None = None
     left_out: tuple[tuple[str, str], ...] = ()
     held_out: Mapping[str, float] | None = None
+    base_score: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again
