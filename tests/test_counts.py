@@ -205,16 +205,135 @@ def test_rows_held_out_may_all_be_zero():
 
 @pytest.mark.parametrize("loss", ["huber", "pseudo_huber", "absolute_error", Quantiles([0.2, 0.9])], ids=str)
 def test_targets_in_another_unit(loss):
-    """Models of robust losses have the unit of y, up to how wide their quadratic part is."""
+    """Models of robust losses have the unit of y."""
     y = X[:, 0] + np.sin(2 * X[:, 1])
     settings = {**TINY, "max_atoms": 60}
     models = [gce.GCERegressor(loss=loss, **settings).fit(X, c * y) for c in (1e-3, 1.0, 1e5)]
     errors = [np.abs(m.predict(X).T / c - y).mean() for m, c in zip(models, (1e-3, 1.0, 1e5), strict=True)]
-    if "huber" in str(loss):
-        # far beyond its width it is the absolute error, and trees need many rounds; but none overshoots
-        assert max(errors) < np.abs(y - np.median(y)).mean()
+    np.testing.assert_allclose(errors, errors[0], rtol=0.05)
+
+
+def test_a_width_that_is_given_does_not_overshoot():
+    """Far beyond its width a loss of Huber is the absolute error, and trees need many rounds."""
+    y = 1e5 * (X[:, 0] + np.sin(2 * X[:, 1]))
+    for loss in (Huber(1.0), PseudoHuber(1.0)):
+        model = gce.GCERegressor(loss=loss, **{**TINY, "max_atoms": 60}).fit(X, y)
+        assert model.loss_.delta == 1.0
+        assert np.abs(model.predict(X) - y).mean() < np.abs(y - np.median(y)).mean()
+
+
+HUBERS = pytest.mark.parametrize("kind", [Huber, PseudoHuber])
+
+
+@HUBERS
+@settings(deadline=None, max_examples=50)
+@given(
+    y=st.lists(st.integers(-1000, 1000), min_size=2, max_size=30),
+    times=st.lists(st.integers(1, 4), min_size=30, max_size=30),
+    factor=st.integers(-40, 40),
+)
+def test_the_width_follows_the_targets(kind, y, times, factor):
+    """Of repeated rows it is that of weights, in another unit of y another number, and outliers do not move it."""
+    y, times = np.array(y, dtype=float), np.array(times[: len(y)])
+    width = auto_width(kind, y, times)
+    assert width == auto_width(kind, np.repeat(y, times))
+    if np.ptp(y) > 0:
+        assert auto_width(kind, np.ldexp(y, factor), times) == np.ldexp(width, factor)
+        assert 0 < width <= 1.5 * np.abs(y - y[:, None]).max()
     else:
-        np.testing.assert_allclose(errors, errors[0], rtol=0.05)
+        assert width > 0
+
+
+def auto_width(kind, y, weight=None):
+    weight = np.ones(len(y)) if weight is None else weight
+    return kind().for_targets(torch.from_numpy(y[:, None]), torch.from_numpy(weight.astype(float))).delta
+
+
+@HUBERS
+def test_the_width_is_a_multiple_of_the_median_distance_from_the_median(kind):
+    y = RNG.lognormal(12, 0.5, 501)
+    expected = 1.5 * np.median(np.abs(y - np.median(y)))
+    assert auto_width(kind, y) == pytest.approx(expected, rel=1e-12)
+    far = np.r_[y, 1e9, 2e9]
+    assert auto_width(kind, far) == pytest.approx(expected, rel=0.03)
+    # most targets may be one number
+    assert auto_width(kind, np.r_[np.zeros(60), 7 * np.ones(40)]) == pytest.approx(1.5 * 2.8)
+
+
+@HUBERS
+@pytest.mark.parametrize("basis", ["tree", "neural"])
+def test_models_of_huber_have_the_unit_of_y(kind, basis):
+    y = np.exp(MEAN / 2)
+    models = [gce.GCERegressor(loss=kind(), **{**TINY, "basis": basis}).fit(X, c * y) for c in (1.0, 2.0**20)]
+    one, other = (model.predict(X) for model in models)
+    np.testing.assert_allclose(other, 2.0**20 * one, rtol=1e-3 if basis == "neural" else 1e-9)
+    assert models[1].loss_.delta == 2.0**20 * models[0].loss_.delta
+
+
+@HUBERS
+def test_several_targets_have_widths_of_their_own(kind, tmp_path):
+    y = np.column_stack([MEAN, 1e6 * MEAN])
+    model = gce.GCERegressor(loss=kind(), **{**TINY, "max_atoms": 40}).fit(X, y)
+    assert model.loss_.delta == tuple(auto_width(kind, column) for column in y.T)
+    np.testing.assert_allclose(1e6 * model.predict(X)[:, 0], model.predict(X)[:, 1], rtol=1e-6)
+    alone = gce.GCERegressor(loss=kind(), **{**TINY, "max_atoms": 40}).fit(X, y[:, 0])
+    scale = np.abs(MEAN - np.median(MEAN)).mean()
+    assert np.abs(alone.predict(X) - model.predict(X)[:, 0]).mean() < 0.3 * scale
+    model.save(tmp_path / "model.safetensors")
+    loaded = gce.load(tmp_path / "model.safetensors")
+    assert loaded.loss_.delta == model.loss_.delta
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_a_width_stays_with_its_model(tmp_path):
+    """What is stored, continued and edited has the number of the fit, whatever other targets would give."""
+    model = gce.GCERegressor(loss="huber", **TINY, warm_start=True).fit(X, MEAN)
+    width = 1.5 * np.median(np.abs(MEAN - np.median(MEAN)))
+    # the weighted median is an actual target, numpy's lies between two
+    assert model.loss_.delta == pytest.approx(width, rel=0.05)
+    model.save(tmp_path / "model.safetensors", resumable=False)
+    loaded = gce.load(tmp_path / "model.safetensors")
+    assert (loaded.loss, loaded.loss_.delta) == ("huber", model.loss_.delta)
+    assert model.reweight(X, 3 * MEAN).loss_.delta == model.loss_.delta
+    delta = model.loss_.delta
+    assert model.set_params(max_atoms=10).fit(X, 3 * MEAN).loss_.delta == delta
+    assert clone(gce.GCERegressor(loss=Huber(2.0))).loss.delta == 2.0
+    assert clone(model).fit(X, MEAN, base_score=MEAN / 2).loss_.delta == pytest.approx(delta / 2)
+
+
+def test_stacks_have_widths_of_their_targets():
+    members = [("a", gce.GCERegressor(**TINY)), ("b", gce.GCERegressor(**{**TINY, "basis": "symmetric"}))]
+    y, weight = 1e6 * MEAN, RNG.integers(1, 4, 240).astype(float)
+    stack = gce.ConvexStackingRegressor(members, loss="huber", random_state=0).fit(X, y, weight)
+    assert stack.result_.task.loss.delta == auto_width(Huber, y, weight)
+    assert 0 <= stack.gap_ <= 1e-6 * stack.risk_
+
+
+@HUBERS
+def test_a_width_without_targets_is_said_to_be_unknown(kind):
+    loss, zero = kind(), torch.zeros(2, 1)
+    for use in (lambda: loss.value(zero, zero), lambda: loss.lipschitz(1.0), lambda: loss.gradient(zero, zero)):
+        with pytest.raises(ValueError, match="has no width yet, because delta='auto' follows the targets"):
+            use()
+    for wrong in ("wide", (), (1.0, -1.0), True):
+        with pytest.raises(ValueError, match="delta must be 'auto', in"):
+            kind(wrong).value(zero, zero)
+
+
+def test_prices_have_smaller_errors_than_with_a_width_of_1():
+    """On prices the default is at least as good for the absolute error as squared error is; a width of 1 is not."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(600, 4))
+    price = np.exp(12 + 0.5 * rows[:, 0] - 0.3 * rows[:, 1] * rows[:, 2] + 0.3 * rng.standard_t(2, 600))
+    new = np.exp(12 + 0.5 * rows[:, 0] - 0.3 * rows[:, 1] * rows[:, 2])
+    settings = {"basis": "symmetric", "max_atoms": 40, "cv": 3, "random_state": 0}
+    errors = {
+        loss: np.abs(gce.GCERegressor(loss=loss, **settings).fit(rows, price).predict(rows) - new).mean()
+        for loss in ("squared_error", "huber", Huber(1.0))
+    }
+    squared, default, narrow = errors.values()
+    assert default < squared
+    assert default < narrow
 
 
 @pytest.mark.parametrize("loss", ["absolute_error", Quantile(0.9)], ids=str)

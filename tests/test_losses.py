@@ -159,7 +159,7 @@ def test_weighted_quantile_by_hand():
     ("loss", "words"),
     [
         (Power(0.5), r"q must be in \[1, 100\]"),
-        (PseudoHuber(0), "delta must be in"),
+        (PseudoHuber(0), "delta must be .auto., in"),
         (Quantile(1.0), r"quantile must be in \(0, 1\)"),
     ],
 )

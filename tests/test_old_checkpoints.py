@@ -13,6 +13,7 @@ from gce.bases import Forest, Neural, SymmetricTree, Tree, Union
 from gce.frank_wolfe import Boosting
 from gce.io.container import VERSION, read
 from gce.io.migration import upgrade
+from gce.losses import REGRESSION, Huber
 from helpers import one_weight_per_family
 from make_checkpoints import FURTHER, ROUNDS, fit, learned
 
@@ -52,8 +53,9 @@ def test_every_folder_is_tested():
 
 
 @pytest.fixture(autouse=True)
-def weights_of_that_time(monkeypatch):
+def constants_of_that_time(monkeypatch):
     one_weight_per_family(monkeypatch)
+    monkeypatch.setitem(REGRESSION, "huber", Huber(1.0))
 
 
 @pytest.mark.parametrize(("version", "name"), FOLDERS)
@@ -66,6 +68,14 @@ def test_the_fit_in_the_folder_comes_back(version, name, tmp_path):
         fit(model, EXPECTED[version], name, folder, ROUNDS)
     assert contents(folder) == before
     check_learned(model, version, name, "left", 1e-12)
+
+
+def test_a_folder_of_another_width_is_refused(tmp_path, monkeypatch):
+    """Before widths followed the targets, "huber" meant a width of 1: its rounds are not those of today's loss."""
+    monkeypatch.setitem(REGRESSION, "huber", Huber())
+    folder, model = copied(7, "huber", tmp_path), dict(make_checkpoints.models(7))["huber"]
+    with pytest.raises(ValueError, match="offset_"):
+        fit(model, EXPECTED[7], "huber", folder, ROUNDS)
 
 
 @pytest.mark.parametrize(("version", "name"), FOLDERS)

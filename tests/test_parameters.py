@@ -84,6 +84,7 @@ OBJECTS = {
     gce.frank_wolfe.Brent: ("line_search", {}),
     gce.frank_wolfe.OpenLoop: ("line_search", {}),
     losses.Power: ("loss", {}),
+    losses.Huber: ("loss", {}),
     losses.PseudoHuber: ("loss", {}),
     losses.Quantile: ("loss", {}),
 }

@@ -77,7 +77,7 @@ def targets(X, kind):
     classes = (signal > 0).astype(int) + (signal > 1)
     return {
         "squared": (Squared(), signal[:, None]),
-        "pseudo-Huber": (PseudoHuber(), signal[:, None]),
+        "pseudo-Huber": (PseudoHuber(1.0), signal[:, None]),
         "two classes": (Logistic(), (signal > 0).astype(float)[:, None]),
         "three classes": (CrossEntropy(), np.eye(3)[classes]),
     }[kind]

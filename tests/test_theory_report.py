@@ -278,7 +278,7 @@ def test_the_class_is_the_one_that_was_fitted():
     assert basis_of(fitted()).get_params() == Neuron(max_epochs=20).get_params()
 
 
-@pytest.mark.parametrize("loss", ["quantile", PseudoHuber()], ids=["quantile", "pseudo_huber"])
+@pytest.mark.parametrize("loss", ["quantile", PseudoHuber(1.0)], ids=["quantile", "pseudo_huber"])
 def test_other_losses_are_refused(loss):
     X, y = regression(60)
     with pytest.raises(ValueError, match=r"not possible.*squared error.*logistic"):

@@ -204,6 +204,8 @@ def read_rows(
     base = None if given.base_score is None else check_base_score(given.base_score, len(y), encoded.shape[1])[kept]
     encoded, weight, targets = _weighted(target, loss, encoded, weight, base)
     weight = normalize_equal(weight)
+    if previous is None:
+        loss = loss.for_targets(torch.from_numpy(encoded), torch.from_numpy(weight))
     groups = None if given.groups is None else take(check_groups(given.groups, len(y)), kept)
     return EncodedRows(TrainingRows(X, encoded, codes, weight, kept, groups, len(y)), schema, target, loss, targets)
 

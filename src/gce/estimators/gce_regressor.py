@@ -43,7 +43,8 @@ default="auto"
         "pairwise" for networks, "boosting" for trees.
     loss : {"auto", "squared_error", "absolute_error", "huber", "pseudo_huber", "quantile", "poisson", "gamma", \
 "tweedie"} or Loss, default="auto"
-        "auto" is "squared_error". Parameters need an object: ``gce.losses.Quantile(0.9)``, or
+        "auto" is "squared_error". The width of "huber" and "pseudo_huber" follows the scale of the targets. Parameters
+        need an object: ``gce.losses.Huber(delta=2.0)``, ``gce.losses.Quantile(0.9)``, or
         ``gce.losses.Quantiles([0.1, 0.5, 0.9])`` for several quantiles that never cross. The last three are for counts
         and amounts; predictions are then means, raw scores their logarithms.
     basis : {"auto", "neural", "neuron", "tree", "symmetric", "forest"}, Basis, or several of these, default="auto"

@@ -71,7 +71,7 @@ _SPLITTERS: dict[str, tuple[type, tuple[str, ...]]] = {
     )
 }
 #: Parameters of objects that are lists or tuples.
-_SEQUENCES = {("Quantiles", "levels"), ("Hazards", "ends")}
+_SEQUENCES = {("Quantiles", "levels"), ("Hazards", "ends"), ("Huber", "delta"), ("PseudoHuber", "delta")}
 #: Maximum size of arrays and lists: larger ones are data, not parameters.
 _MAX_ITEMS = 10_000
 _ARRAYS = {"float64": np.float64, "float32": np.float32, "int64": np.int64, "bool": np.bool_}

@@ -223,6 +223,23 @@ class Loss(BaseEstimator):
             low, high = torch.where(slope < 0, middle, low), torch.where(slope < 0, high, middle)
         return (low + high) / 2
 
+    def for_targets(self, y: Tensor, weight: Tensor) -> Loss:
+        """The loss of a fit to these targets: parameters that are "auto" follow their scale.
+
+        Parameters
+        ----------
+        y : Tensor of shape (n, k)
+            Targets.
+        weight : Tensor of shape (n,)
+            Sample weights.
+
+        Returns
+        -------
+        Loss
+            By default this loss itself.
+        """
+        return self
+
     def check_targets(self, y: Tensor) -> None:
         """Refuse targets that the loss is not defined for; by default it is for all numbers.
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from gce._utils.params import Rules, check_parameters, within
+from gce._utils.params import AUTO, Rule, Rules, check_parameters, within
 from gce.losses.base import Loss
 from gce.losses.residual import ResidualLoss
 from gce.losses.smoothed import SoftPower, SoftQuantile
+
+#: The default width of Huber's losses, as a multiple of the median distance of targets from their median: chosen among
+#: 0.05 to 2.5 by the mean absolute error of concrete, energy and kin8nm in cross-validation.
+AUTO_WIDTH = 1.5
 
 
 class Squared(ResidualLoss):
@@ -106,13 +111,66 @@ class Power(ResidualLoss):
         return q * (q - 1) * (2 * bound) ** (q - 2) if q >= 2 else math.inf
 
 
-class PseudoHuber(ResidualLoss):
+def _are_widths(value: object) -> bool:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        return False
+    return all(_WIDTH.accepts(width) for width in value)
+
+
+#: Its square, and the square of a residual divided by it, must not overflow float64.
+_WIDTH = within(1e-100, 1e100)
+
+
+class _WidthLoss(ResidualLoss):
+    """A loss that turns from quadratic to linear at a residual of ``delta``."""
+
+    has_hessian: ClassVar[bool] = True
+    lower_bound: ClassVar[float] = 0.0
+
+    parameter_rules: ClassVar[Rules] = {"delta": AUTO | _WIDTH | Rule(_are_widths, "a tuple of such numbers")}
+
+    def __init__(self, delta: float | str | Sequence[float] = "auto") -> None:
+        self.delta = delta
+
+    def _width(self, like: Tensor) -> Any:
+        """The width, a number, or those of the outputs, a Tensor of shape ``(k,)``."""
+        widths = self._widths()
+        return widths[0] if len(widths) == 1 else torch.tensor(widths, dtype=like.dtype, device=like.device)
+
+    def _widths(self) -> list[float]:
+        check_parameters(self)
+        if isinstance(self.delta, str):
+            raise ValueError(
+                f"{self} has no width yet, because delta='auto' follows the targets: fit a model, whose loss_ has it, "
+                "or call for_targets(y, weight), or give a number"
+            )
+        return list(map(float, self.delta)) if isinstance(self.delta, Sequence) else [float(self.delta)]
+
+    def for_targets(self, y: Tensor, weight: Tensor) -> Self:
+        check_parameters(self)
+        if not isinstance(self.delta, str):
+            return self
+        apart = typical_distance(y, weighted_quantile(y, weight, 0.5), weight)
+        # any width will do for a constant target
+        width = (AUTO_WIDTH * torch.where(apart > 0, apart, 1.0)).clamp(1e-100, 1e100).tolist()
+        return type(self)(width[0] if len(width) == 1 else tuple(width))
+
+    def step_scale(self, spread: Tensor) -> Tensor:
+        return (spread / self._width(spread)).clamp(min=1)
+
+    def smoothness(self, bound: float) -> float:
+        return 1.0
+
+
+class PseudoHuber(_WidthLoss):
     """Pseudo-Huber loss ``delta^2 (sqrt(1 + (r/delta)^2) - 1)``: quadratic near 0, linear far away, smooth everywhere.
 
     Parameters
     ----------
-    delta : float, default=1.0
-        Residual at which the loss turns from quadratic to linear, in units of y.
+    delta : float, tuple of float or "auto", default="auto"
+        Residual at which the loss turns from quadratic to linear, in units of y; several for several targets. "auto" is
+        1.5 times the median distance of the targets from their median, for each target: a model's ``loss_`` has
+        the number.
 
     Examples
     --------
@@ -122,54 +180,37 @@ class PseudoHuber(ResidualLoss):
     tensor([1.6569])
     """
 
-    has_hessian: ClassVar[bool] = True
-    lower_bound: ClassVar[float] = 0.0
-
-    #: Its square, and the square of a residual divided by it, must not overflow float64.
-    parameter_rules: ClassVar[Rules] = {"delta": within(1e-100, 1e100)}
-
-    def __init__(self, delta: float = 1.0) -> None:
-        self.delta = delta
-
-    def _width(self) -> float:
-        check_parameters(self)
-        return float(self.delta)
-
     def phi(self, residual: Tensor) -> Tensor:
-        delta = self._width()
+        delta = self._width(residual)
         # sqrt(1 + s) - 1 = s / (sqrt(1 + s) + 1) avoids cancellation for small residuals
         s = (residual / delta).square()
         return delta**2 * s / ((1 + s).sqrt() + 1)
 
     def derivative(self, residual: Tensor) -> Tensor:
-        return residual / (1 + (residual / self._width()).square()).sqrt()
+        return residual / (1 + (residual / self._width(residual)).square()).sqrt()
 
     def second_derivative(self, residual: Tensor) -> Tensor:
-        return (1 + (residual / self._width()).square()) ** -1.5
+        return (1 + (residual / self._width(residual)).square()) ** -1.5
 
     def majorizer(self, pred: Tensor, y: Tensor) -> Tensor:
         # phi'(r) / r: as phi(sqrt(t)) is concave, the parabola with this curvature is nowhere below the loss
-        return (1 + ((pred - y) / self._width()).square()) ** -0.5 / y.shape[-1]
-
-    def step_scale(self, spread: Tensor) -> Tensor:
-        return (spread / self._width()).clamp(min=1)
+        return (1 + ((pred - y) / self._width(y)).square()) ** -0.5 / y.shape[-1]
 
     def lipschitz(self, bound: float) -> float:
-        return 2 * bound / math.sqrt(1 + (2 * bound / self._width()) ** 2)
-
-    def smoothness(self, bound: float) -> float:
-        return 1.0
+        return 2 * bound / math.sqrt(1 + (2 * bound / max(self._widths())) ** 2)
 
 
-class Huber(ResidualLoss):
+class Huber(_WidthLoss):
     """Huber loss: ``r^2 / 2`` up to ``delta``, ``delta (|r| - delta / 2)`` beyond.
 
     Its second derivative is 0 beyond ``delta``; :class:`PseudoHuber` is strictly convex and otherwise much the same.
 
     Parameters
     ----------
-    delta : float, default=1.0
-        Residual at which the loss turns from quadratic to linear, in units of y.
+    delta : float, tuple of float or "auto", default="auto"
+        Residual at which the loss turns from quadratic to linear, in units of y; several for several targets. "auto" is
+        1.5 times the median distance of the targets from their median, for each target: a model's ``loss_`` has
+        the number.
 
     Examples
     --------
@@ -179,43 +220,25 @@ class Huber(ResidualLoss):
     tensor([0.5000, 6.0000])
     """
 
-    has_hessian: ClassVar[bool] = True
-    lower_bound: ClassVar[float] = 0.0
-
-    parameter_rules: ClassVar[Rules] = {"delta": within(1e-100, 1e100)}
-
-    def __init__(self, delta: float = 1.0) -> None:
-        self.delta = delta
-
-    def _width(self) -> float:
-        check_parameters(self)
-        return float(self.delta)
-
     def phi(self, residual: Tensor) -> Tensor:
-        delta = self._width()
+        delta = self._width(residual)
         near = residual.abs().clamp(max=delta)
         return near * (residual.abs() - near / 2)
 
     def derivative(self, residual: Tensor) -> Tensor:
-        delta = self._width()
+        delta = self._width(residual)
         return residual.clamp(-delta, delta)
 
     def second_derivative(self, residual: Tensor) -> Tensor:
-        return (residual.abs() <= self._width()).to(residual.dtype)
+        return (residual.abs() <= self._width(residual)).to(residual.dtype)
 
     def majorizer(self, pred: Tensor, y: Tensor) -> Tensor:
         # phi'(r) / r: as phi(sqrt(t)) is concave, the parabola with this curvature is nowhere below the loss
-        delta = self._width()
+        delta = self._width(y)
         return delta / (pred - y).abs().clamp(min=delta) / y.shape[-1]
 
-    def step_scale(self, spread: Tensor) -> Tensor:
-        return (spread / self._width()).clamp(min=1)
-
     def lipschitz(self, bound: float) -> float:
-        return min(2 * bound, self._width())
-
-    def smoothness(self, bound: float) -> float:
-        return 1.0
+        return min(2 * bound, max(self._widths()))
 
 
 class Quantile(ResidualLoss):
@@ -301,3 +324,11 @@ def weighted_quantile(y: Tensor, weight: Tensor, level: float) -> Tensor:
     # rounding of the sum must not move the quantile by one row: repeated and weighted rows agree
     first = (mass >= level - 1e-12).to(torch.int8).argmax(0)
     return ordered.gather(0, first[None])[0]
+
+
+def typical_distance(y: Tensor, centre: Tensor, weight: Tensor) -> Tensor:
+    """How far targets ``(n, k)`` are from a centre ``(k,)``: the weighted median, which one outlier does not move."""
+    apart = (y - centre).abs()
+    middle, mean = weighted_quantile(apart, weight, 0.5), (weight[:, None] * apart).sum(0) / weight.sum()
+    # most targets may be the centre
+    return torch.where(middle > 0, middle, mean)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gce.losses import Loss, weighted_quantile
+from gce.losses.base import Loss
+from gce.losses.regression import typical_distance
 
 if TYPE_CHECKING:
     from gce.distributed.division import Division
@@ -194,11 +195,9 @@ class Risk:
         return ScaledRisk(loss, self.y, self.weight, self.offset, self.count, self.division, scale=scale)
 
     def _spread(self) -> Tensor:
-        """How far targets are from the offset, ``(k,)``: the weighted median, which one outlier does not move."""
-        apart, weight = (self.y - self.offset).abs(), self.weight.sum(0)
-        middle, mean = weighted_quantile(apart, weight, 0.5), (weight[:, None] * apart).sum(0) / weight.sum()
-        # most targets may be the offset; of a constant target a kink is as narrow as rounding
-        found = torch.where(middle > 0, middle, mean)
+        """How far targets are from the offset, ``(k,)``."""
+        found = typical_distance(self.y, self.offset, self.weight.sum(0))
+        # of a constant target a kink is as narrow as rounding
         return torch.where(found > 0, found, 1e-9 * (1 + self.offset.abs()))
 
     def along(self, pred: Tensor, d: Tensor, limit: Tensor) -> Line:

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -73,7 +73,9 @@ class Boost(ctypes.Structure):
 
 def knows_loss(loss: Loss) -> bool:
     """Whether the kernels compute a loss."""
-    return type(loss) in _LOSSES and not (isinstance(loss, Power) and loss.q != 1)
+    # of Huber's loss they have one width for all outputs
+    other = (isinstance(loss, Power) and loss.q != 1) or (isinstance(loss, Huber) and isinstance(loss.delta, Sequence))
+    return type(loss) in _LOSSES and not other
 
 
 def _about(risk: Risk, model: Risk | None) -> Array:
@@ -86,7 +88,7 @@ def _about(risk: Risk, model: Risk | None) -> Array:
     k = risk.y.shape[1]
     scale = model.scale.numpy() if isinstance(model, ScaledRisk) else np.ones(k)
     if isinstance(loss, Huber):
-        return np.concatenate([[scale.max(), float(loss.delta)], scale])
+        return np.concatenate([[scale.max(), float(cast(float, loss.delta))], scale])
     assert isinstance(model, ScaledRisk)
     # the absolute value is twice the pinball loss of the median
     factor = 2.0 if isinstance(loss, Power) else 1.0

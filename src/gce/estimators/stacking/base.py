@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike, NDArray
@@ -214,6 +215,7 @@ class BaseStack(MetaEstimatorMixin, _BaseComposition):
             task.response.check(name, model)
         seed = draw_seed(self.random_state)
         problem = task.problem(y, weight)
+        task = replace(task, loss=problem.loss)
         if self.prefit:
             check_unused(fit_params, groups)
             for name, model in members.items():

@@ -83,12 +83,15 @@ class ClassificationTask(StackTask):
             raise ValueError("samples of positive weight have one class only: give samples of at least 2 classes")
         if self.mix == "scores":
             target = one_hot(codes, n_classes)
+            loss = loss.for_targets(torch.from_numpy(target), torch.from_numpy(share))
             return StackProblem(response, loss, target, share, np.zeros(target.shape[1]), rows)
         if isinstance(loss, LogMixture):
             return TrueClassProblem(response, loss, np.ones((len(rows), 1)), share, np.zeros(1), rows, codes)
         if isinstance(loss, Squared) and n_classes == 2:
             return PositiveClassProblem(response, loss, one_hot(codes, 2), share, np.zeros(1), rows)
-        return StackProblem(response, loss, np.eye(n_classes)[codes], share, np.zeros(n_classes), rows)
+        target = np.eye(n_classes)[codes]
+        loss = loss.for_targets(torch.from_numpy(target), torch.from_numpy(share))
+        return StackProblem(response, loss, target, share, np.zeros(n_classes), rows)
 
     def check_member(self, name: str, model: Any) -> None:
         if isinstance(model, FrozenEstimator) and self.classes.tolist() != list(range(len(self.classes))):

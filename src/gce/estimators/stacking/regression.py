@@ -71,8 +71,9 @@ class RegressionTask(StackTask):
         rows = np.flatnonzero(weight)
         target = np.ascontiguousarray(y[rows].reshape(len(rows), -1))
         share = weight[rows] / weight.sum()
-        offset = self.loss.start(torch.from_numpy(target), torch.from_numpy(share)).numpy()
-        return StackProblem(self.response, self.loss, target, share, offset, rows)
+        loss = self.loss.for_targets(torch.from_numpy(target), torch.from_numpy(share))
+        offset = loss.start(torch.from_numpy(target), torch.from_numpy(share)).numpy()
+        return StackProblem(self.response, loss, target, share, offset, rows)
 
     def predict(self, mixture: Array) -> Array:
         return mixture.reshape(len(mixture), *self.shape)
