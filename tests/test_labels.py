@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 import onnxruntime
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
@@ -19,6 +21,7 @@ import gce
 from gce import GCEClassifier, GCERegressor
 from gce.bases import Forest
 from gce.losses import CrossEntropy, Hazards, MultiLabel, Ordinal, Poisson, Tweedie
+from gce.training.labels import OrdinalTarget
 
 
 def ordered(n=150, seed=0):
@@ -231,19 +234,128 @@ def test_an_unknown_loss_of_classes_is_told_of_ordinal():
         small(loss="poisson").fit(X, y)
 
 
-@pytest.mark.parametrize("kind", [pd.Series, pd.Categorical])
-def test_an_order_of_categories_that_is_not_the_sorted_one_is_warned_of(kind):
-    X, y = ordered()
-    words = pd.Categorical(np.array(["low", "mid", "high", "top"])[np.searchsorted(list("abcd"), y)])
-    order = ["low", "mid", "high", "top"]
-    with pytest.warns(UserWarning, match="in the order .'low', 'mid', 'high', 'top'., but classes") as said:
-        small(loss="ordinal").fit(X, kind(words.set_categories(order, ordered=True)))
-    assert len(said) == 1
+ORDER = ["low", "mid", "high", "top"]
+
+
+def arrow(words):
+    """Ordered dictionaries in two chunks."""
+    parts = [words[: len(words) // 2], words[len(words) // 2 :]]
+    arrays = [pa.DictionaryArray.from_arrays(part.codes, list(part.categories), ordered=True) for part in parts]
+    return pa.chunked_array(arrays)
+
+
+ORDERED = {
+    "series": pd.Series,
+    "categorical": lambda words: words,
+    "index": pd.CategoricalIndex,
+    "frame": lambda words: pd.DataFrame({"grade": words}),
+    "polars": lambda words: pl.Series(words.tolist(), dtype=pl.Enum(list(words.categories))),
+    "polars frame": lambda words: pl.DataFrame({"grade": pl.Series(words.tolist(), dtype=pl.Enum(ORDER))}),
+    "arrow": arrow,
+}
+
+
+def graded(order=ORDER, n=150):
+    """Rows, their codes in an order, and ordered categories of the codes."""
+    X, y = ordered(n)
+    codes = np.searchsorted(list("abcd"), y)
+    return X, codes, pd.Categorical.from_codes(codes, order, ordered=True)
+
+
+@pytest.mark.parametrize("kind", ORDERED)
+def test_classes_have_the_order_of_their_categories(kind, tmp_path):
+    """The model is that of the codes: words take the place of numbers, and nothing else changes."""
+    X, codes, words = graded()
+    y = ORDERED[kind](words)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        small(loss="ordinal").fit(X, kind(words))
-        small().fit(X, kind(words.set_categories(order, ordered=True)))
-        small(loss="ordinal").fit(X, kind(words.set_categories(sorted(order), ordered=True)))
+        model = small(loss="ordinal").fit(X, y)
+    numbers = small(loss="ordinal").fit(X, codes)
+    assert model.classes_.tolist() == ORDER
+    np.testing.assert_array_equal(model.predict_proba(X), numbers.predict_proba(X))
+    np.testing.assert_array_equal(model.decision_function(X), numbers.decision_function(X))
+    np.testing.assert_array_equal(model.predict(X), np.array(ORDER)[numbers.predict(X)])
+    if not kind.endswith("frame"):
+        assert model.score(X, y) == numbers.score(X, codes) > 0.5
+    model.save(tmp_path / "model.safetensors")
+    loaded = gce.load(tmp_path / "model.safetensors")
+    assert loaded.classes_.tolist() == ORDER
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    edited, expected = loaded.reweight(X, y), numbers.reweight(X, codes)
+    np.testing.assert_array_equal(edited.predict_proba(X), expected.predict_proba(X))
+    label, probability = onnx(model, X)
+    np.testing.assert_array_equal(label, model.predict(X))
+    np.testing.assert_allclose(probability, model.predict_proba(X), rtol=1e-6, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(order=st.permutations([3.0, -1.0, 2.0, 10.0]), seed=st.integers(0, 99), unused=st.integers(0, 4))
+def test_labels_are_encoded_in_any_order(order, seed, unused):
+    """One above each class but the last, and the labels come back; categories without rows are no classes."""
+    rng = np.random.default_rng(seed)
+    codes = np.r_[np.arange(4), rng.integers(0, 4, 20)]
+    y = np.array(order)[codes]
+    target, encoded, found = OrdinalTarget.learn(y, None, "auto", [*order[:unused], 99.0, *order[unused:]])
+    assert target.classes.tolist() == list(order)
+    np.testing.assert_array_equal(found, codes)
+    np.testing.assert_array_equal(encoded, codes[:, None] > np.arange(3))
+    np.testing.assert_array_equal(target.encode(y[::-1]), encoded[::-1])
+    np.testing.assert_array_equal(target.encode_more(y)[1], encoded)
+    np.testing.assert_array_equal(target.decode(encoded), y)
+
+
+def test_categories_without_rows_are_no_classes():
+    X, codes, _ = graded()
+    words = pd.Series(pd.Categorical.from_codes(codes, [*ORDER[:2], "high", "top", "best"], ordered=True))
+    model = small(loss="ordinal").fit(X, words, sample_weight=(codes != 2).astype(float))
+    assert model.classes_.tolist() == ["low", "mid", "top"]
+    assert model.predict_proba(X).shape == (150, 3)
+
+
+def test_an_order_is_that_of_ordinal_classes_alone():
+    X, _, words = graded()
+    assert small().fit(X, pd.Series(words)).classes_.tolist() == sorted(ORDER)
+    loose = words.as_unordered()
+    assert small(loss="ordinal").fit(X, pd.Series(loose)).classes_.tolist() == sorted(ORDER)
+    assert small(loss="ordinal").fit(X, np.asarray(words)).classes_.tolist() == sorted(ORDER)
+    assert small(loss="ordinal").fit(X, pl.Series(words.tolist(), dtype=pl.Categorical)).classes_.tolist() == sorted(
+        ORDER
+    )
+
+
+def test_another_order_than_that_of_the_fit_is_refused():
+    X, codes, words = graded()
+    model = small(loss="ordinal", warm_start=True).fit(X, words)
+    other = pd.Series(words.reorder_categories(sorted(ORDER), ordered=True))
+    for use in (lambda: model.fit(X, other), lambda: model.prune(3, X=X, y=other)):
+        with pytest.raises(
+            ValueError, match=r"categories in the order .'high', 'low', 'mid', 'top'., but the model was"
+        ):
+            use()
+    np.testing.assert_array_equal(model.fit(X, np.asarray(words)).classes_, ORDER)
+    some = pd.Series(words[codes != 1].remove_unused_categories())
+    assert model.prune(3, X=X, y=words).reweight(X[codes != 1], some).classes_.tolist() == ORDER
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc", "roc_auc_ovr", "accuracy"])
+def test_scorers_of_a_fit_see_sorted_classes(scoring):
+    """The metrics of scikit-learn take columns of sorted classes: early stopping is the same with and without words."""
+    X, codes, words = graded()
+    if scoring == "roc_auc":
+        X, codes, words = X[codes > 1], codes[codes > 1] - 2, words[codes > 1]
+    named = small(loss="ordinal", scoring=scoring).fit(X, words)
+    numbers = small(loss="ordinal", scoring=scoring).fit(X, codes)
+    np.testing.assert_allclose(
+        [entry["validation"] for entry in named.history_], [entry["validation"] for entry in numbers.history_]
+    )
+
+
+def test_reports_of_ordered_categories(tmp_path):
+    X, codes, words = graded()
+    model = small(loss="ordinal").fit(X, words)
+    model.report(tmp_path / "report.html", X, pd.Series(words))
+    expected = -np.mean(np.log(model.predict_proba(X)[np.arange(150), codes]))
+    assert f"{expected:.4g}"[:5] in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ class Survival(ConvexModel):
         tags.target_tags.required = tags.target_tags.multi_output = True
         return tags
 
-    def learn_target(self, y: NDArray[Any], weight: Array) -> tuple[SurvivalTarget, Array, None]:
+    def learn_target(
+        self, y: NDArray[Any], weight: Array, order: list[Any] | None = None
+    ) -> tuple[SurvivalTarget, Array, None]:
         """What is predicted, and events and times ``(n, 2)`` of weights ``(n,)`` encoded."""
         return SurvivalTarget.learn(y, self.loss, weight)
 

@@ -54,7 +54,9 @@ class Regression(RegressorMixin, ConvexModel):
         tags.target_tags.multi_output = True
         return tags
 
-    def learn_target(self, y: NDArray[Any], weight: Array) -> tuple[NumberTarget, Array, None]:
+    def learn_target(
+        self, y: NDArray[Any], weight: Array, order: list[Any] | None = None
+    ) -> tuple[NumberTarget, Array, None]:
         """What is predicted, and the targets ``(n,)`` or ``(n, k)`` encoded."""
         _refuse(self.loss, (Hazards, MultiLabel, Ordinal))
         return NumberTarget.learn(y, self.loss)
@@ -236,8 +238,13 @@ class Classification(ClassifierMixin, ConvexModel):
         tags.classifier_tags.multi_label = True
         return tags
 
-    def learn_target(self, y: NDArray[Any], weight: Array) -> tuple[Target, Array, NDArray[np.intp] | None]:
-        """What is predicted, the classes ``(n,)`` or labels ``(n, labels)`` encoded, and the codes of classes."""
+    def learn_target(
+        self, y: NDArray[Any], weight: Array, order: list[Any] | None = None
+    ) -> tuple[Target, Array, NDArray[np.intp] | None]:
+        """What is predicted, the classes ``(n,)`` or labels ``(n, labels)`` encoded, and the codes of classes.
+
+        Ordinal classes are in the ``order`` of their categories, where these have one.
+        """
         ordinal = isinstance(self.loss, Ordinal) or (isinstance(self.loss, str) and self.loss == "ordinal")
         if not ordinal and y.ndim == 1:
             _refuse(self.loss, (Hazards, MultiLabel, Poisson, Gamma, Tweedie))
@@ -250,8 +257,9 @@ class Classification(ClassifierMixin, ConvexModel):
                 f"loss={self.loss!r} takes one column of ordered classes, but y is of shape {y.shape}: fit one model "
                 "for each, or leave out loss for several labels per row"
             )
-        task = OrdinalTarget if ordinal else MultiLabelTarget
-        return task.learn(y, self.class_weight, self.temperature)
+        if ordinal:
+            return OrdinalTarget.learn(y, self.class_weight, self.temperature, order)
+        return MultiLabelTarget.learn(y, self.class_weight, self.temperature)
 
     @property
     def classes_(self) -> NDArray[Any]:

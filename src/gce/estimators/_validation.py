@@ -46,7 +46,7 @@ from gce.preprocessing.splits import (
     training_rows_first,
 )
 from gce.preprocessing.target_statistics import with_statistics
-from gce.preprocessing.targets import as_bound, check_base_score, has_labels, warn_of_order
+from gce.preprocessing.targets import as_bound, category_order, check_base_score, check_order, has_labels
 from gce.training.data import FitData, GivenTargets
 from gce.training.problem import Metric, Problem
 from gce.training.result import FitResult
@@ -193,14 +193,15 @@ def read_rows(
     else:
         schema = previous.table.schema
     X = schema.encode(frame)
+    order = category_order(given.y)
     if previous is None:
-        target, encoded, codes = model.learn_target(y[kept], normalize_equal(weight))
+        target, encoded, codes = model.learn_target(y[kept], normalize_equal(weight), order)
         schema, X = schema.with_telling_text(X, encoded, weight)
     else:
         target, encoded, codes = previous.target.encode_more(y[kept])
     loss = target.pick_loss(model.loss) if previous is None else previous.loss
     if isinstance(loss, Ordinal) and target.classes is not None:
-        warn_of_order(given.y, target.classes)
+        check_order(order, target.classes)
     base = None if given.base_score is None else check_base_score(given.base_score, len(y), encoded.shape[1])[kept]
     encoded, weight, targets = _weighted(target, loss, encoded, weight, base)
     weight = normalize_equal(weight)

@@ -43,7 +43,8 @@ default="auto"
         "pairwise" for networks, "boosting" for trees.
     loss : {"auto", "log_loss", "ordinal"} or Loss, default="auto"
         "auto" is "log_loss": logistic with one score for two classes or for each of several labels, cross-entropy for
-        more classes. "ordinal": the classes, in their sorted order, are learned by the probabilities to be above each.
+        more classes. "ordinal": classes in an order are learned by the probabilities to be above each. The order is
+        that of an ordered category of pandas or of a polars Enum, where ``y`` is one, else the sorted one.
     basis : {"auto", "neural", "neuron", "tree", "symmetric", "forest"}, Basis, or several of these, default="auto"
         The class of models that are combined: small two-layer networks (:class:`gce.bases.Neural`), single neurons,
         boosted trees (:class:`gce.bases.Tree`, :class:`gce.bases.SymmetricTree`), forests (:class:`gce.bases.Forest`),
@@ -148,6 +149,7 @@ default="auto"
     table_ : Table
         How columns are encoded: names, kinds, categories, missing values, scaling.
     classes_ : array of shape (classes,)
+        Sorted; with ``loss="ordinal"`` in the order of the categories, those without rows left out.
     temperature_ : float
 
     Examples

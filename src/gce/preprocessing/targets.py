@@ -15,7 +15,6 @@ from torch import Tensor
 
 from gce._utils.devices import as_numpy
 from gce._utils.params import short_repr
-from gce._utils.warn import warn_user
 from gce.preprocessing.dates import DATES
 from gce.preprocessing.frames import is_frame
 from gce.preprocessing.values import is_missing
@@ -193,18 +192,35 @@ def has_labels(y: Any) -> bool:
     return len(shape) == 2 and shape[1] > 1
 
 
-def warn_of_order(y: Any, classes: NDArray[Any]) -> None:
-    """Warn where ordered categories of pandas are in another order than the classes ``(c,)``, which are sorted."""
-    dtype: Any = getattr(y, "dtype", None)
-    if not getattr(dtype, "ordered", False):
-        return
+def category_order(y: Any) -> list[Any] | None:
+    """The categories of targets that have an order: ordered ones of pandas and Arrow, an Enum of polars; else None."""
+    if y is None or isinstance(y, np.ndarray | list | tuple):
+        return None
+    import narwhals as nw
+
+    if is_frame(y):
+        columns = list(nw.from_native(y, eager_only=True).iter_columns())
+        return category_order(columns[0].to_native()) if len(columns) == 1 else None
+    # of Arrow the type says it, and dictionaries may differ between chunks
+    kind: Any = getattr(y, "dtype", getattr(y, "type", None))
+    if getattr(kind, "ordered", False):
+        if hasattr(kind, "categories"):
+            return list(kind.categories)
+        whole = y.unify_dictionaries().chunk(0) if hasattr(y, "unify_dictionaries") else y
+        return list(whole.dictionary.to_pylist())
+    if nw.dependencies.is_into_series(y) and isinstance(nw.from_native(y, series_only=True).dtype, nw.Enum):
+        return list(kind.categories)
+    return None
+
+
+def check_order(order: list[Any] | None, classes: NDArray[Any]) -> None:
+    """Raise a ValueError for categories in another order than the classes ``(c,)`` of the fit that is continued."""
     known = classes.tolist()
-    order = [category for category in dtype.categories.tolist() if category in known]
-    if order != known:
-        warn_user(
-            f"y has categories in the order {order}, but classes are taken in their sorted order, {known}: give "
-            "numbers in place of them, such as y.cat.codes",
-            UserWarning,
+    here = [category for category in order or () if category in known]
+    if here and here != [label for label in known if label in here]:
+        raise ValueError(
+            f"y has categories in the order {short_repr(here)}, but the model was fitted to classes in the order "
+            f"{short_repr(known)}: give categories in its order, or fit a new model"
         )
 
 

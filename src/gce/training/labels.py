@@ -22,12 +22,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class OrdinalTarget(ClassTarget):
-    """Classes in their sorted order: one output for each class but the last, 1 for rows above it.
+    """Classes in an order: one output for each class but the last, 1 for rows above it.
 
     Parameters
     ----------
     classes : array of shape (classes,)
-        The labels, sorted.
+        The labels, in their order.
     class_weight : dict, "balanced" or None
         Factors of the sample weights.
     temperature : float or "auto"
@@ -36,11 +36,22 @@ class OrdinalTarget(ClassTarget):
 
     @classmethod
     def learn(
-        cls, y: Any, class_weight: Mapping[Any, float] | str | None, temperature: float | str
+        cls,
+        y: Any,
+        class_weight: Mapping[Any, float] | str | None,
+        temperature: float | str,
+        order: list[Any] | None = None,
     ) -> tuple[OrdinalTarget, Array, NDArray[np.intp]]:
-        """The task of labels ``(n,)``, the labels encoded, and their codes."""
-        plain, _, codes = ClassTarget.learn(y, class_weight, temperature)
-        found = cls(plain.classes, class_weight, temperature)
+        """The task of labels ``(n,)``, the labels encoded, and their codes.
+
+        Classes are in the ``order`` of categories, those without rows left out; by default they are sorted.
+        """
+        classes = ClassTarget.learn(y, class_weight, temperature)[0].classes
+        if order is not None:
+            place = {category: at for at, category in enumerate(order)}
+            classes = classes[np.argsort([place[label] for label in classes.tolist()])]
+        found = cls(classes, class_weight, temperature)
+        codes = found._codes_of(y)
         return found, found._above(codes), codes
 
     @property
@@ -51,7 +62,7 @@ class OrdinalTarget(ClassTarget):
         return (codes[:, None] > np.arange(self.outputs)).astype(np.float64)
 
     def encode(self, y: Any) -> Array:
-        return self._above(ClassTarget(self.classes).codes(super().encode(y)))
+        return self._above(self._codes_of(y))
 
     def encode_more(self, y: Any) -> tuple[OrdinalTarget, Array, NDArray[np.intp]]:
         _, _, codes = super().encode_more(y)

@@ -54,13 +54,23 @@ class KnownNumbers(RegressorMixin, KnownPredictions):
 
 
 class KnownClasses(ClassifierMixin, KnownPredictions):
-    """Known predictions of a classifier."""
+    """Known predictions of a classifier, with classes sorted, as the metrics of scikit-learn expect them."""
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        return np.sort(super().classes_)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        return self.target.decision(self.loss, self.pred)
+        return self._sorted(self.target.decision(self.loss, self.pred))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        return self.loss.predict(self.pred).numpy()
+        return self._sorted(self.loss.predict(self.pred).numpy())
+
+    def _sorted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        order = np.argsort(super().classes_, kind="stable")
+        if (order == np.arange(len(order))).all():
+            return values
+        return values[:, order] if values.ndim == 2 else -values
 
     def predict(self, X: Any) -> NDArray[Any]:
         return self.target.predicted(self.loss, self.pred)

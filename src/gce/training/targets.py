@@ -276,19 +276,26 @@ class ClassTarget:
         return 1 if len(self.classes) == 2 else len(self.classes)
 
     def encode(self, y: Any) -> Array:
+        return one_hot(self._codes_of(y), len(self.classes))
+
+    def _codes_of(self, y: Any) -> NDArray[np.intp]:
+        """The codes of labels ``(n,)``, which must be known."""
         y = column_or_1d(y, warn=True)
         check_known_labels(y, self.classes)
-        return one_hot(np.searchsorted(self.classes, y), len(self.classes))
+        # ordinal classes may have another order than the sorted one
+        order = np.argsort(self.classes, kind="stable")
+        return order[np.searchsorted(self.classes, y, sorter=order)]
 
     def encode_more(self, y: Any) -> tuple[ClassTarget, Array, NDArray[np.intp]]:
         check_labels(y)
         found = sorted_labels(y)
-        if not np.array_equal(found, self.classes):
+        if not np.array_equal(found, np.sort(self.classes)):
             raise ValueError(
                 f"the model was fitted to the classes {short_repr(self.classes.tolist())}, but y now has "
                 f"{short_repr(found.tolist())}"
             )
-        return ClassTarget.learn(y, self.class_weight, self.temperature)
+        codes = self._codes_of(y)
+        return self, one_hot(codes, len(self.classes)), codes
 
     def decode(self, target: Array) -> NDArray[Any]:
         return self.classes[self.codes(target)]
