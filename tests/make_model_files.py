@@ -146,6 +146,9 @@ def of_version_7():
     several = {"basis": [tree, net], "cv": 3, "max_iter": 20, "random_state": 0}
     yield "gce_scaled", gce.GCERegressor(**several), wide, noise
     yield "gce_metrics", gce.GCEClassifier(basis=mixed, class_weight="balanced", **short), X, label
+    yield "gce_amounts_base", gce.GCERegressor(basis=tree, loss="huber", **GREEDY), X, two
+    ranks = pd.Categorical(label, categories=sorted(set(label), reverse=True), ordered=True)
+    yield "gce_ranks", gce.GCEClassifier(basis=tree, loss="ordinal", **GREEDY), X, ranks
 
 
 def also_given(name, X):
