@@ -1,14 +1,25 @@
 """Numbers at the edge of float64: columns, targets and weights measured in other units, or refused in a sentence."""
 
+import math
+import re
+from itertools import product
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import csr_array
+from sklearn.linear_model import Ridge
 
 import gce
 from gce import GCEClassifier, GCERegressor
+from gce.frank_wolfe import LineSearch
+from gce.losses import Loss, NonFiniteError, Poisson, Squared
+from gce.losses.risk import Risk
 from gce.preprocessing import Standardizer
 from gce.preprocessing.sparse import SparseRows
 
+DOCS = Path(__file__).parents[1] / "docs" / "losses.md"
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))
 y = X[:, 0] + np.sin(2 * X[:, 1])
@@ -223,3 +234,201 @@ def test_rows_of_one_class_do_not_ask_for_certainty():
     """Of three rows two are held out, both of one class."""
     found = GCEClassifier(basis="tree", random_state=0, verbose=False).fit(X[:3], [0, 0, 1]).predict_proba(X)
     assert found.max() <= 2 / 3 + 1e-9
+
+
+# Losses that are infinite or NaN somewhere.
+
+PRICE = np.exp(12 + 0.5 * X[:, 0] - 0.3 * X[:, 1] + 0.2 * rng.normal(size=80))
+
+
+class Unstable(Loss):
+    """The logarithm of the hyperbolic cosine as it is usually written, which overflows beyond residuals of 710."""
+
+    def value(self, pred, y):
+        return torch.log(torch.cosh(pred - y)).sum(-1)
+
+
+class Centred(Unstable):
+    """The same, from the mean."""
+
+    def start(self, y, weight):
+        return (weight[:, None] * y).sum(0) / weight.sum()
+
+
+class Broken(Squared):
+    """Squared error, of which one part is not a number where scores have left the start."""
+
+    quadratic = False
+
+    def __init__(self, part="gradient"):
+        self.part = part
+
+    def _broken(self, part, pred, y, found):
+        return found / 0 * 0 if part == self.part and pred.shape != y.shape and pred.std() > 0 else found
+
+    def value(self, pred, y):
+        return self._broken("risk", pred, y, super().value(pred, y))
+
+    def gradient(self, pred, y):
+        return self._broken("gradient", pred, y, super().gradient(pred, y))
+
+    def majorizer(self, pred, y):
+        return self._broken("Hessian", pred, y, super().majorizer(pred, y))
+
+
+def of_the_docs():
+    """``LogCosh`` of docs/losses.md."""
+    (block,) = re.findall(r"^class LogCosh\(Loss\):\n(?:    .*\n|\n)+", DOCS.read_text(), re.M)
+    known = {"Loss": Loss, "torch": torch, "math": math}
+    exec(block, known)
+    return known["LogCosh"]()
+
+
+@pytest.mark.parametrize("basis", ["tree", "neural", ["tree", "symmetric"]])
+@pytest.mark.parametrize("unit", [1.0, 1e-4])
+def test_the_loss_of_the_docs_learns_prices(basis, unit):
+    """It is the absolute error up to log(2), whatever the unit: what it learns is better than the median."""
+    loss, target = of_the_docs(), unit * PRICE
+    model = GCERegressor(loss=loss, basis=basis, max_atoms=15, cv=2, random_state=0).fit(X, target)
+    assert all(np.isfinite(entry["risk"]) for entry in model.history_)
+    error, alone = (np.abs(pred - target).mean() for pred in (model.predict(X), np.median(target)))
+    assert error < 0.8 * alone
+    pred, zero = torch.tensor([[-1e6], [-1.0], [0.0], [2.0], [1e6]], dtype=torch.float64), torch.zeros(5, 1)
+    expected = [1e6 - math.log(2), math.log(math.cosh(1)), 0.0, math.log(math.cosh(2)), 1e6 - math.log(2)]
+    np.testing.assert_allclose(loss.value(pred, zero.double()), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [GCERegressor, gce.NNRegressor, gce.NGCERegressor])
+def test_a_loss_that_overflows_is_an_error_before_the_first_round(kind):
+    words = (
+        r"before the first round: the gradient of Unstable\(\) is nan at scores of up to [\d.e+]+, with targets of up"
+    )
+    with pytest.raises(NonFiniteError, match=words) as found:
+        kind(loss=Unstable(), random_state=0).fit(X, PRICE)
+    assert isinstance(found.value, ValueError)
+    assert f"{PRICE.max():.6g}" in str(found.value)
+
+
+FAMILIES = ["tree", "symmetric", "forest", "neural", "neuron"]
+
+
+@pytest.mark.parametrize("basis", FAMILIES)
+def test_a_gradient_that_overflows_is_an_error_with_the_round_and_the_family(basis):
+    words = f"round 1 of the family '{basis}': the gradient of Centred() is nan at scores of up to {PRICE.mean():.6g}"
+    with pytest.raises(NonFiniteError, match=re.escape(words)):
+        GCERegressor(loss=Centred(), basis=basis, **SHORT).fit(X, PRICE)
+    for kind in (gce.NNRegressor, gce.NGCERegressor):
+        with pytest.raises(NonFiniteError, match=r"before the first epoch: the risk of Centred\(\) is inf"):
+            kind(loss=Centred(), random_state=0).fit(X, PRICE)
+
+
+@pytest.mark.parametrize(
+    ("part", "basis", "algorithm"),
+    [
+        *(("Hessian", basis, "auto") for basis in ("tree", "symmetric")),
+        # a forest ends with its first round, which looks at no other gradient
+        ("risk", "forest", "auto"),
+        *product(("gradient", "risk"), ("tree", "symmetric", "neural", "neuron"), ("auto", "pairwise", "nonlinear")),
+    ],
+)
+def test_a_later_round_that_breaks_is_an_error(part, basis, algorithm):
+    model = GCERegressor(loss=Broken(part), basis=basis, algorithm=algorithm, bound=50.0, **SHORT)
+    with pytest.raises(
+        NonFiniteError, match=rf"round \d of the family '{basis}': the (gradient|risk|Hessian|derivative)"
+    ):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("basis", ["tree", "symmetric"])
+def test_a_kernel_that_overflows_is_an_error(basis):
+    """The compiled rounds of boosting say so, too: means are exp(800)."""
+    with pytest.raises(NonFiniteError, match=rf"round 1 of the family '{basis}': the .* at scores of up to 8\d\d"):
+        GCERegressor(loss="poisson", basis=basis, offset=800.0, **SHORT).fit(X, np.abs(y) + 1)
+
+
+def test_every_family_is_named():
+    with pytest.raises(NonFiniteError, match="round 1 of the family 'b'"):
+        GCERegressor(loss="poisson", basis={"b": "tree", "a": "forest"}, offset=800.0, **SHORT).fit(X, np.abs(y) + 1)
+
+
+def test_a_step_size_that_is_not_a_number_is_an_error():
+    class Lost(LineSearch):
+        def __call__(self, line, t):
+            return line.limit * (math.nan if t == 3 else 0.5)
+
+    with pytest.raises(NonFiniteError, match="round 3 of the family 'neuron': the step size of Squared"):
+        GCERegressor(basis="neuron", algorithm="frank-wolfe", line_search=Lost(), **SHORT).fit(X, y)
+
+
+def test_rows_held_out_that_overflow_are_an_error():
+    far = np.where(np.arange(80) == 79, 1e9, y)
+    words = r"round 1 of the family 'neuron': the risk of rows held out of Centred\(\) is inf at scores"
+    with pytest.raises(NonFiniteError, match=words):
+        GCERegressor(loss=Centred(), basis="neuron", **SHORT | {"cv": None}).fit(X[:70], y[:70], X_val=X, y_val=far)
+
+
+def test_stacks_of_a_loss_that_overflows_are_an_error():
+    stack = gce.ConvexStackingRegressor([("a", Ridge()), ("b", Ridge(1e3))], loss=Centred())
+    with pytest.raises(
+        NonFiniteError, match=r"weights of \d models: the risk of Centred\(\) is inf at scores of up to"
+    ):
+        stack.fit(X, PRICE)
+
+
+def test_rows_of_other_members_may_overflow_along_a_step():
+    """A row without weight has no part in the derivative: 0 times infinity is not NaN."""
+    target = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
+    weight = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    risk = Risk(Poisson(), target, weight, torch.zeros(1, dtype=torch.float64))
+    step = torch.tensor([[[-1.0], [800.0]]], dtype=torch.float64)
+    line = risk.along(torch.zeros(1, 2, 1, dtype=torch.float64), step, torch.ones(1, 1, dtype=torch.float64))
+    size = torch.ones(1, 1, dtype=torch.float64)
+    assert float(line.slope(size)) == pytest.approx(1 - math.exp(-1))
+
+
+SHAPES = {
+    "kept outputs": (
+        lambda pred, y: (pred - y) ** 2,
+        r"value of the loss .* returned shape \(80, 1\) for scores of shape",
+    ),
+    "one number": (
+        lambda pred, y: ((pred - y) ** 2).mean(),
+        r"value of the loss .* returned shape \(\) for scores of shape",
+    ),
+    "no tensor": (lambda pred, y: 3.0, r"value of the loss .* returned shape \(\) for scores of shape \(80, 1\)"),
+}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_a_value_of_another_shape_is_told_so(kind):
+    how, words = SHAPES[kind]
+
+    class Own(Loss):
+        def value(self, pred, y):
+            return how(pred, y)
+
+    with pytest.raises(ValueError, match=words + r".*one number for each row .*of shape \(80,\)"):
+        GCERegressor(loss=Own(), basis="tree", **SHORT).fit(X, y)
+
+
+def test_gradients_and_starts_of_another_shape_are_told_so():
+    class Summed(Squared):
+        def gradient(self, pred, y):
+            return super().gradient(pred, y).sum(-1)
+
+    class Scalar(Squared):
+        def start(self, y, weight):
+            return super().start(y, weight).sum()
+
+    class Rows(Squared):
+        def value(self, pred, y):
+            return super().value(pred, y).sum(-1)
+
+    words = {
+        Summed(): r"gradient of the loss Summed\(\) returned shape \(2, 80\) for scores of shape \(2, 80, 1\)",
+        Scalar(): r"start of the loss Scalar\(\) returned shape \(\) for targets of shape \(80, 1\)",
+        Rows(): r"value of the loss Rows\(\) returned shape \(2,\) for scores of shape \(2, 80, 1\)",
+    }
+    for loss, said in words.items():
+        with pytest.raises(ValueError, match=said):
+            GCERegressor(loss=loss, basis="neuron", **SHORT).fit(X, y)

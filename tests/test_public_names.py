@@ -25,8 +25,8 @@ PUBLIC = {
         Pairwise Step
     """,
     "gce.losses": """
-        REGRESSION CrossEntropy Gamma Hazards Huber LogMixture Logistic Loss MultiLabel Ordinal Poisson Power
-        PseudoHuber Quantile Quantiles ResidualLoss SoftPower SoftQuantile SoftQuantiles Squared Tweedie
+        REGRESSION CrossEntropy Gamma Hazards Huber LogMixture Logistic Loss MultiLabel NonFiniteError Ordinal Poisson
+        Power PseudoHuber Quantile Quantiles ResidualLoss SoftPower SoftQuantile SoftQuantiles Squared Tweedie
         weighted_quantile
     """,
     "gce.training": "EarlyStopping MLflow OptunaPruning SharedEarlyStopping TensorBoard",

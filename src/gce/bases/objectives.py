@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gce.bases.neural.mixture import Coefficients
+from gce.losses.base import NonFiniteError, is_finite, non_finite
 from gce.losses.line_search import Exact
 from gce.losses.risk import Risk
 
@@ -113,6 +114,9 @@ class Objective(Trainable, Protocol):
     def select(self, members: Tensor) -> Self:
         """The objective of some members."""
 
+    def error(self) -> NonFiniteError | None:
+        """What is wrong where no network has a finite value; None where it can only be the networks."""
+
 
 class Linear:
     """``<D, g>``: the linear minimisation oracle of Frank-Wolfe.
@@ -186,6 +190,9 @@ class Linear:
         other = copy(self)
         other._unit_gradient, other.theta = self.unit_gradient.to(dtype), self.theta.to(dtype)
         return other
+
+    def error(self) -> NonFiniteError | None:
+        return None
 
     @property
     def form(self) -> object:
@@ -287,6 +294,10 @@ class Joint:
         other._dtype, other.theta = dtype, self.theta.to(dtype)
         return other
 
+    def error(self) -> NonFiniteError | None:
+        reach = self.pred.abs() + self.bound
+        return self.risk.non_finite("risk or gradient", torch.full_like(reach, torch.nan), reach)
+
     @property
     def form(self) -> object:
         return type(self), type(self.risk.loss), self.risk.loss.get_params(), self.bound.tolist()
@@ -321,6 +332,8 @@ class Mixture:
         self.theta = coefficients.start(atoms).to(bound.device).repeat(len(risk.weight), 1)
         nothing = bound.new_zeros(len(risk.weight), 1, len(bound)).expand(-1, len(risk.y), -1)
         alone = risk.value(nothing)
+        if not is_finite(alone):
+            raise non_finite("risk", alone, risk.loss, risk.offset, risk.y, "before the first epoch")
         #: What values are divided by, ``(M,)``.
         self.unit = torch.where(alone > 0, alone, 1.0)
 

@@ -19,6 +19,7 @@ from gce._utils.random import Streams
 from gce._utils.warn import warn_user
 from gce.estimators._encoding import fit_table, learn_statistics, statistics_again
 from gce.losses import Loss, Ordinal
+from gce.losses.base import is_finite, non_finite
 from gce.preprocessing import (
     Frame,
     Schema,
@@ -339,6 +340,13 @@ def fit_constants(model: Any, encoded: EncodedRows, bound: Bound) -> tuple[Array
     y = torch.from_numpy(rows.target)
     if isinstance(model.offset, str) and model.offset == "auto":
         offset = loss.start(y, torch.from_numpy(rows.weight))
+        if offset.shape != y.shape[1:]:
+            raise ValueError(
+                f"start of the loss {loss} returned shape {tuple(offset.shape)} for targets of shape {tuple(y.shape)}: "
+                f"it must return one score for each output, of shape {tuple(y.shape[1:])}"
+            )
+        if not is_finite(offset):
+            raise non_finite("best constant", offset, loss, offset, y, "before the first round")
     else:
         offset = torch.full((rows.target.shape[1],), float(model.offset), dtype=torch.float64)
     return offset.numpy(), bound(encoded.target, loss, y, rows.weight, offset).numpy()

@@ -16,6 +16,7 @@ from gce.bases.context import FitContext
 from gce.bases.objectives import Linear, Objective
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.step import Direction, HeldOut, Step
+from gce.losses.base import is_finite
 from gce.losses.line_search import LineSearch
 from gce.losses.risk import Risk
 
@@ -150,6 +151,9 @@ class Algorithm(BaseEstimator):
             if certified and before is None:
                 before = here.value(active.train_pred)
             gradient = here.gradient(active.train_pred)
+            aligned = here.inner_by_output(gradient, active.train_pred)
+            if not is_finite(aligned):
+                raise here.non_finite("gradient", gradient, active.train_pred)
             inner = self.products(gradient, active)
             called = self.needs_oracle(inner, active)
             new = torch.full_like(active.members, -1)
@@ -163,7 +167,7 @@ class Algorithm(BaseEstimator):
                 new = active.admit(proposal, called)
                 active.calls += called
                 inner = torch.cat([inner, active.inner(gradient, first=known)], 1)
-            level = _by_block(here.inner_by_output(gradient, active.train_pred), inner)
+            level = _by_block(aligned, inner)
             gap = (level - inner.amin(1)).sum(1).clamp(min=0)
             active.last_gap = torch.where(called, gap, active.last_gap)
             go = self.direction(inner, level, active, new)

@@ -23,6 +23,7 @@ from gce.bases.proposal import Proposal
 from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.frank_wolfe.step import Direction, HeldOut, Step
+from gce.losses.base import is_finite
 from gce.losses.line_search import LineSearch
 from gce.losses.risk import Risk, ScaledRisk
 
@@ -252,13 +253,16 @@ class Boosting(Algorithm):
             everyone = len(active.members) == len(risk.weight)
             here, smooth = (own if everyone else own.select(active.members) for own in (risk, model))
             gradient = smooth.gradient(active.train_pred)
+            level = here.sum_rows(gradient * active.train_pred)
+            if not is_finite(level):
+                raise here.non_finite("gradient", gradient, active.train_pred)
             rng = streams.at(t, members, calls)
             objective = self.objective(smooth, active, gradient, bound)
             proposal = basis.minimize(objective, active.X, rng=rng, context=context)
             assert proposal.outputs is not None
             assert proposal.step_length is not None
             inner = here.sum_rows(gradient * proposal.outputs[:, : active.train_rows])
-            gap = (here.sum_rows(gradient * active.train_pred) - inner.clamp(max=0)).clamp(min=0)
+            gap = (level - inner.clamp(max=0)).clamp(min=0)
             # still a lower estimate, where outputs have different factors
             gap = gap / model.scale.max() if isinstance(model, ScaledRisk) else gap
             max_step = active.weights[:, 0].clone()

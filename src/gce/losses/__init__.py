@@ -18,7 +18,7 @@ tensor([1., 4.])
 tensor([2., 4.])
 """
 
-from gce.losses.base import Loss
+from gce.losses.base import Loss, NonFiniteError
 from gce.losses.classification import CrossEntropy, Logistic, LogMixture, MultiLabel, Ordinal
 from gce.losses.deviances import Gamma, Poisson, Tweedie
 from gce.losses.hazards import Hazards
@@ -49,6 +49,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "MultiLabel",
+    "NonFiniteError",
     "Ordinal",
     "Poisson",
     "Power",

@@ -10,6 +10,26 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 
+class NonFiniteError(ValueError, FloatingPointError):
+    """A risk, its gradient or Hessian, or a step size is infinite or NaN: a fit cannot go on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from gce import GCERegressor
+    >>> from gce.losses import Loss, NonFiniteError
+    >>> class Unstable(Loss):
+    ...     def value(self, pred, y):
+    ...         return torch.log(torch.cosh(pred - y)).sum(-1)
+    >>> try:
+    ...     GCERegressor(loss=Unstable()).fit(np.eye(6), 1000.0 * np.arange(6))
+    ... except NonFiniteError as error:
+    ...     print(str(error).partition(" at ")[0])
+    before the first round: the gradient of Unstable() is nan
+    """
+
+
 class Loss(BaseEstimator):
     """A convex loss of one row's raw scores.
 
@@ -32,11 +52,12 @@ class Loss(BaseEstimator):
     --------
     A loss of one's own, differentiated automatically:
 
+    >>> import math
     >>> import torch
     >>> from gce.losses import Loss
     >>> class LogCosh(Loss):
     ...     def value(self, pred, y):
-    ...         return torch.log(torch.cosh(pred - y)).sum(-1)
+    ...         return (torch.logaddexp(pred - y, y - pred) - math.log(2)).sum(-1)
     >>> LogCosh().gradient(torch.tensor([[1.0], [0.0]]), torch.zeros(2, 1))
     tensor([[0.7616],
             [0.0000]])
@@ -88,7 +109,9 @@ class Loss(BaseEstimator):
         """
         with torch.enable_grad():
             leaf = pred.detach().requires_grad_()
-            (gradient,) = torch.autograd.grad(self.value(leaf, y).sum(), leaf)
+            value = self.value(leaf, y)
+            check_shape(self, "value", value, pred, y)
+            (gradient,) = torch.autograd.grad(value.sum(), leaf)
         return gradient
 
     def hessian_root(self, pred: Tensor, y: Tensor, d: Tensor) -> Tensor:
@@ -221,6 +244,8 @@ class Loss(BaseEstimator):
             middle = (low + high) / 2
             slope = (weight[:, None] * self.gradient(middle.expand_as(y), y)).sum(0)
             low, high = torch.where(slope < 0, middle, low), torch.where(slope < 0, high, middle)
+        if not is_finite(slope):
+            raise non_finite("gradient", slope, self, middle, y, "before the first round")
         return (low + high) / 2
 
     def for_targets(self, y: Tensor, weight: Tensor) -> Loss:
@@ -363,3 +388,33 @@ class Loss(BaseEstimator):
         float
         """
         raise NotImplementedError(f"{type(self).__name__} does not know its smoothness")
+
+
+def check_shape(loss: Loss, method: str, found: Tensor, pred: Tensor, y: Tensor) -> None:
+    """Raise a ValueError where a method of a loss returns another shape than scores ``(..., n, k)`` ask for."""
+    one = method == "value"
+    expected, shape = tuple(pred.shape[:-1] if one else pred.shape), tuple(getattr(found, "shape", ()))
+    if shape != expected:
+        what = "one number for each row (a sum over outputs, such as .sum(-1))" if one else "one number for each score"
+        raise ValueError(
+            f"{method} of the loss {loss} returned shape {shape} for scores of shape {tuple(pred.shape)} and targets "
+            f"of shape {tuple(y.shape)}: it must return {what}, of shape {expected}"
+        )
+
+
+def is_finite(values: Tensor) -> bool:
+    """Whether no value is infinite or NaN."""
+    # a sum takes one pass without temporary memory; where it overflows, each number is looked at
+    return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
+
+
+def non_finite(what: str, values: Tensor, loss: Loss, scores: Tensor, y: Tensor, where: str = "") -> NonFiniteError:
+    """The error of a fit whose values are infinite or NaN at some scores, with the largest of these."""
+    wrong = values[~values.isfinite()].flatten()
+    found = f"is {float(wrong[0])}" if len(wrong) else "is too large to be added up"
+    score, target = (f"{float(numbers.abs().max()):.6g}" for numbers in (scores, y))
+    return NonFiniteError(
+        f"{where + ': ' if where else ''}the {what} of {loss} {found} at scores of up to {score}, with targets of up "
+        f"to {target}: divide y, so that it is of order 1, give a smaller bound, or write the loss so that it does not "
+        "overflow"
+    )

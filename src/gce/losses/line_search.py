@@ -69,6 +69,10 @@ class Exact(LineSearch):
     def __call__(self, line: Line, t: int) -> Tensor:
         zero = torch.zeros_like(line.limit)
         at_zero, at_limit = line.slope(zero), line.slope(line.limit)
+        for slope, end in ((at_zero, zero), (at_limit, line.limit)):
+            # an infinite one still has a sign
+            if slope.isnan().any():
+                raise line.risk.non_finite("derivative along a step", slope, line.pred + end[:, None] * line.d)
         inside = (at_zero < 0) & (at_limit > 0)
         size = torch.where(at_zero < 0, line.limit, zero)
         if not inside.any():

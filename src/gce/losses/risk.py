@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gce.losses.base import Loss
+from gce.losses.base import Loss, NonFiniteError, check_shape, is_finite, non_finite
 from gce.losses.regression import typical_distance
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class Risk:
         """What each row adds to the risk, ``(M, n)``."""
         # a row of weight 0 may have any score, even one whose loss overflows: 0 * inf is not 0
         cost = self.loss.value(self.offset + pred, self.y)
+        check_shape(self.loss, "value", cost, pred, self.y)
         return torch.where(self.weight > 0, self.weight * cost, 0.0)
 
     def sum_rows(self, values: Tensor) -> Tensor:
@@ -142,7 +143,9 @@ class Risk:
         """
         if self.division is not None:
             return self.division.by_shard(lambda own: self.rows(own).gradient(pred[:, own]))
-        return self.weight[..., None] * self.loss.gradient(self.offset + pred, self.y)
+        gradient = self.loss.gradient(self.offset + pred, self.y)
+        check_shape(self.loss, "gradient", gradient, pred, self.y)
+        return self.weight[..., None] * gradient
 
     def curvature(self, pred: Tensor) -> Tensor:
         """Diagonal of the Hessian or of a majorizer, of the shape of scores; sample weights for a loss with kinks.
@@ -164,7 +167,28 @@ class Risk:
         if self.loss.quadratic:
             # the Hessian is constant: the scores of one member suffice
             return (weight * self.loss.majorizer(self.offset + pred[0], self.y)).expand_as(pred)
-        return weight * self.loss.majorizer(self.offset + pred, self.y)
+        hessian = weight * self.loss.majorizer(self.offset + pred, self.y)
+        if not is_finite(hessian):
+            raise self.non_finite("Hessian", hessian, pred)
+        return hessian
+
+    def non_finite(self, what: str, values: Tensor, pred: Tensor) -> NonFiniteError:
+        """The error of a fit in which some values at scores ``(M, n, k)`` are infinite or NaN.
+
+        Parameters
+        ----------
+        what : str
+            Their name.
+        values : Tensor
+            The values.
+        pred : Tensor of shape (M, n, k)
+            Scores of each member.
+
+        Returns
+        -------
+        NonFiniteError
+        """
+        return non_finite(what, values, self.loss, self.offset + pred, self.y)
 
     @property
     def smooth(self) -> bool:
@@ -354,7 +378,12 @@ class Line:
 
     def _slope_by_output(self, size: Tensor) -> Tensor:
         here = torch.addcmul(self._base, size[:, None], self.d)
-        return (self.risk.loss.gradient(here, self.risk.y) * self._weighted_direction).sum(1)
+        gradient, along = self.risk.loss.gradient(here, self.risk.y), self._weighted_direction
+        found = (gradient * along).sum(1)
+        if found.isnan().any():
+            # a row of weight 0 may have an infinite gradient: 0 * inf is not 0
+            found = torch.where(along == 0, 0.0, gradient * along).sum(1)
+        return found
 
     def _rows(self, rows: slice) -> Line:
         """The part of the sum over some of one's own rows."""

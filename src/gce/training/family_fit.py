@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from gce.frank_wolfe.active_set import ActiveSet
 from gce.frank_wolfe.algorithm import Algorithm
 from gce.frank_wolfe.slot import ActiveSetState, Slot
 from gce.frank_wolfe.step import HeldOut, Step
+from gce.losses.base import NonFiniteError, is_finite, non_finite
 from gce.losses.line_search import LineSearch
 from gce.training.callbacks import Callback, EarlyStopping, SharedEarlyStopping
 from gce.training.problem import Metric, Problem
@@ -227,13 +228,14 @@ class FamilyFit:
         steps = method.algorithm.iterate(
             problem.risk, active, method.basis, method.line_search, problem.bound, method.streams, context, held_out
         )
-        for step in steps:
+        for step in self._located(steps):
             if scorer is not None:
                 step = dataclasses.replace(step, validation=scorer(active.pred, step.members))
             elif monitors and step.validation is None:
                 step = dataclasses.replace(step, validation=problem.held_out_loss(active.pred, step.members))
             step = dataclasses.replace(step, seconds=before + step.seconds)
             step, weights, last_gap, position = _fetched(step, active)
+            self._check(step, problem, active, scored=scorer is not None)
             record = self._round(step, active, weights, last_gap, position)
             self._append(record)
             self._keep_best(step, active)
@@ -248,6 +250,26 @@ class FamilyFit:
             stop = [bool(callback(step)) for callback in callbacks]
             if any(stop) or step.t >= max_iter or not any(going):
                 return
+
+    def _located(self, steps: Iterator[Step]) -> Iterator[Step]:
+        """The steps; where a value in one of them is infinite or NaN, the error says in which."""
+        try:
+            yield from steps
+        except NonFiniteError as error:
+            raise NonFiniteError(f"{self._place(self.n_rounds + 1)}: {error}") from error
+
+    def _place(self, t: int) -> str:
+        return f"round {t} of the family {self.name!r}"
+
+    def _check(self, step: Step, problem: Problem, active: ActiveSet, scored: bool) -> None:
+        """Refuse a round whose figures, on the CPU, are infinite or NaN; those of a scorer are the user's."""
+        figures = {"gap": step.gap, "step size": step.step_size, "risk": step.risk}
+        if step.validation is not None and not scored:
+            figures["risk of rows held out"] = step.validation
+        for what, values in figures.items():
+            if not is_finite(values):
+                scores = problem.offset + active.pred
+                raise non_finite(what, values, problem.loss, scores, problem.y, self._place(step.t))
 
     def _open(self, max_calls: float) -> list[int]:
         return [m for m in range(self.members) if m not in self._finished and self._calls[m] < max_calls]

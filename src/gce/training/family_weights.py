@@ -19,7 +19,7 @@ from gce.bases.base import Atoms, Zero
 from gce.frank_wolfe.ensemble import ConvexEnsemble, drop_zero_atoms
 from gce.frank_wolfe.simplex import Outputs, Solution, solve_simplex
 from gce.frank_wolfe.step import Step
-from gce.losses import Loss
+from gce.losses import Loss, NonFiniteError
 from gce.losses.risk import Risk
 from gce.training.calibration import HeldOutScores, evidence_rows, gather_held_out
 from gce.training.family_fit import FamilyFit
@@ -96,7 +96,10 @@ def weigh_families(fits: Sequence[FamilyFit], problem: Problem, total: Array) ->
     if not problem.held_out.any():
         return _weighted(preds, dict.fromkeys(preds, 1 / len(preds)), None)
     rows = [select_held_out(pred, problem, total) for pred in preds.values()]
-    found = solve_weights(problem.loss, problem.offset, rows)
+    try:
+        found = solve_weights(problem.loss, problem.offset, rows)
+    except NonFiniteError as error:
+        raise NonFiniteError(f"after the rounds of the families {', '.join(map(repr, preds))}: {error}") from error
     weighted = _weighted(preds, dict(zip(preds, found.weights[1:].tolist(), strict=True)), found.gap)
     return replace(weighted, dropped={name: _WEIGHTLESS for name, weight in weighted.weights.items() if weight == 0})
 

@@ -19,6 +19,7 @@ from gce.bases.neural.mixture import Coefficients
 from gce.bases.neural.network import Architecture, Networks, Parameters, TwoLayer, drawn
 from gce.bases.objectives import Mixture
 from gce.frank_wolfe.ensemble import ConvexEnsemble
+from gce.losses.base import is_finite, non_finite
 from gce.preprocessing.mixed import inputs_of
 from gce.preprocessing.sparse import Inputs
 from gce.training.data import FitData
@@ -218,6 +219,10 @@ def train(plan: Plan, data: FitData) -> tuple[ConvexEnsemble, EpochRecord]:
     log = EpochLog(objective.unit)
     _run(descent, start, X, plan, rng.rows, log)
     networks, values = descent.result()
+    least = descent.best_value
+    if not is_finite(least):
+        scores = problem.offset + problem.bound
+        raise non_finite("risk", least, data.loss, scores, problem.y, "no epoch has a finite risk")
     if any(map(math.isnan, values)):
         logger.warning(
             "training turned NaN or infinite and stopped at its best epoch so far: lower learning_rate, or look for "

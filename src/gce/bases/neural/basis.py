@@ -227,6 +227,9 @@ class TrainedBasis(Basis):
         index = torch.tensor(broken, device=task.X.device)
         by_member, start = ([p.unflatten(0, (-1, task.models)) for p in some] for some in (best, start))
         if retries == 0:
+            error = task.objective.error()
+            if error is not None:
+                raise error
             logger.warning(
                 "an oracle's loss turned NaN %d times for member(s) %s: the zero function replaces this round's "
                 "atom; lower the basis' learning_rate or look for huge values in X",

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from gce.frank_wolfe.simplex.outputs import Outputs
 from gce.frank_wolfe.simplex.qp import solve_simplex_qp
+from gce.losses.base import NonFiniteError
 from gce.losses.line_search import Exact
 from gce.losses.risk import Risk
 
@@ -252,6 +253,10 @@ class _Search:
         """One pass over all models: the gap of a smooth risk, and by how much it is below the true one."""
         gradient = risk.gradient(self.pred[None])[0]
         self.inner = self.outputs.inner(gradient)
+        if not (np.isfinite(self.loss) and np.isfinite(self.inner).all()):
+            what, values = ("gradient", gradient) if np.isfinite(self.loss) else ("risk", torch.tensor(self.loss))
+            error = self.risk.non_finite(what, values, self.pred[None])
+            raise NonFiniteError(f"weights of {len(self.outputs)} models: {error}")
         gap = max(float(self.weights @ (self.inner - self.inner.min())), 0.0)
         here = self.loss
         if risk is not self.risk:
