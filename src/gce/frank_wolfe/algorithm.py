@@ -145,11 +145,10 @@ class Algorithm(BaseEstimator):
         """
         context = FitContext() if context is None else context
         began = time.perf_counter()
-        certified, before = basis.exact and self.linear, None
+        certified = basis.exact and self.linear
         for t in count(active.t + 1):
             here = risk if len(active.members) == len(risk.weight) else risk.select(active.members)
-            if certified and before is None:
-                before = here.value(active.train_pred)
+            before = here.value(active.train_pred) if certified else None
             gradient = here.gradient(active.train_pred)
             aligned = here.inner_by_output(gradient, active.train_pred)
             if not is_finite(aligned):
@@ -177,10 +176,9 @@ class Algorithm(BaseEstimator):
             if before is not None:
                 gap = gap.masked_fill(~called, torch.nan)
                 active.certify(gap, value - before)
-            members = active.members
             yield Step(
                 t=t,
-                members=members.tolist(),
+                members=active.members.tolist(),
                 risk=value,
                 gap=gap,
                 certified=certified,
@@ -191,8 +189,6 @@ class Algorithm(BaseEstimator):
                 seconds=time.perf_counter() - began,
                 suboptimality=active.suboptimality.clone() if certified else None,
             )
-            if before is not None:
-                before = value[torch.isin(members, active.members)]
 
     def search(
         self, risk: Risk, active: ActiveSet, line_search: LineSearch, go: Direction, t: int

@@ -235,7 +235,7 @@ class FamilyFit:
                 step = dataclasses.replace(step, validation=problem.held_out_loss(active.pred, step.members))
             step = dataclasses.replace(step, seconds=before + step.seconds)
             step, weights, last_gap, position = _fetched(step, active)
-            self._check(step, problem, active, scored=scorer is not None)
+            self._check(step, last_gap, problem, active, scored=scorer is not None)
             record = self._round(step, active, weights, last_gap, position)
             self._append(record)
             self._keep_best(step, active)
@@ -261,9 +261,11 @@ class FamilyFit:
     def _place(self, t: int) -> str:
         return f"round {t} of the family {self.name!r}"
 
-    def _check(self, step: Step, problem: Problem, active: ActiveSet, scored: bool) -> None:
+    def _check(self, step: Step, last_gap: list[float], problem: Problem, active: ActiveSet, scored: bool) -> None:
         """Refuse a round whose figures, on the CPU, are infinite or NaN; those of a scorer are the user's."""
-        figures = {"gap": step.gap, "step size": step.step_size, "risk": step.risk}
+        # the gap of a round without a call of the oracle is NaN by intent
+        gap = torch.tensor(last_gap, dtype=torch.float64)
+        figures = {"gap": gap, "step size": step.step_size, "risk": step.risk}
         if step.validation is not None and not scored:
             figures["risk of rows held out"] = step.validation
         for what, values in figures.items():
