@@ -1,6 +1,8 @@
 """Models in files: what comes back is what went in, and what does not come back says why."""
 
+import io
 import json
+import os
 import pickle
 import warnings
 from decimal import Decimal
@@ -324,6 +326,53 @@ def test_later_and_foreign_formats_are_told_apart(path):
     with pytest.raises(FileNotFoundError):
         gce.load(path.with_name("nowhere"))
     assert str(pickle.loads(pickle.dumps(gce.ModelFileError("a", "b")))) == "a; b"
+
+
+GIGABYTES = 2 * 2**30
+
+
+def sparse_file(path, header):
+    """A safetensors header; what a file is lengthened by afterwards takes no disk."""
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text)
+
+
+def header_of(path):
+    with path.open("rb") as file:
+        return json.loads(file.read(int.from_bytes(file.read(8), "little")))
+
+
+@pytest.mark.parametrize("kind", ["zeros", "another library", "a gce header without its tensors", "bytes behind"])
+def test_a_file_that_is_no_model_is_refused_before_it_is_read(kind, path, monkeypatch):
+    greedy(gce.GCERegressor).fit(X, ONE).save(path)
+    ours = header_of(path)
+    if kind == "zeros":
+        path.write_bytes(b"")
+    elif kind == "another library":
+        sparse_file(path, {"w": {"dtype": "F32", "shape": [2**28], "data_offsets": [0, 2**30]}})
+    elif kind == "a gce header without its tensors":
+        sparse_file(path, {"__metadata__": ours["__metadata__"]})
+    os.truncate(path, GIGABYTES)
+    read, original = [], Path.open
+
+    def opened(self, *given):
+        file = original(self, *given)
+        if self != path:
+            return file
+
+        class Counted(io.BufferedReader):
+            def read(self, size=-1):
+                data = super().read(size)
+                read.append(len(data))
+                return data
+
+        return Counted(file.detach())
+
+    monkeypatch.setattr(Path, "open", opened)
+    with pytest.raises(gce.ModelFileError, match=r"is not a safetensors file|was not written by gce"):
+        gce.load(path)
+    assert read
+    assert sum(read) <= 8 + container.HEADER_BYTES
 
 
 @pytest.mark.parametrize("version", range(1, container.VERSION + 1))

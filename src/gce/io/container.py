@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -147,14 +148,11 @@ def deserialize(path: str | Path, data: bytes) -> tuple[Meta, Tensors]:
     -------
     tuple of dict
     """
-    return _contents(Path(path), data, _header(Path(path), data[8 : 8 + int.from_bytes(data[:8], "little")]))
+    header = data[8 : 8 + int.from_bytes(data[:8], "little")]
+    return _contents(Path(path), data, _described(Path(path), header, len(data)))
 
 
-def _contents(path: Path, data: bytes, header: dict[str, Any]) -> tuple[Meta, Tensors]:
-    meta = _parse_metadata(path, header.pop("__metadata__", None))
-    for name, entry in header.items():
-        if not isinstance(entry, dict) or entry.get("dtype") not in _DTYPES:
-            raise_file_error(path, f"contains a tensor of an unsupported dtype ({name[:50]!r})")
+def _contents(path: Path, data: bytes, meta: Meta) -> tuple[Meta, Tensors]:
     try:
         tensors = load(data)
     except SafetensorError as error:
@@ -183,8 +181,8 @@ def raise_file_error(path: str | Path, problem: str, cause: BaseException | None
     raise ModelFileError(f"{str(path)!r} {problem}") from cause
 
 
-def _read_file(path: Path) -> tuple[bytes, dict[str, Any]]:
-    """The contents of a file and the JSON of its header.
+def _read_file(path: Path) -> tuple[bytes, Meta]:
+    """The contents of a file and its metadata; of a file that is not ours, only the header is read.
 
     The contents are read once into memory, so that they cannot change after they were checked.
     """
@@ -196,8 +194,30 @@ def _read_file(path: Path) -> tuple[bytes, dict[str, Any]]:
         text = file.read(length) if 0 < length <= HEADER_BYTES else b""
         if not 0 < length == len(text):
             raise_file_error(path, "is not a safetensors file, or is truncated")
-        header = _header(path, text)
-        return size + text + file.read(), header
+        total = os.fstat(file.fileno()).st_size
+        meta = _described(path, text, total)
+        # no more than was checked, if the file grows meanwhile
+        return size + text + file.read(total - 8 - length), meta
+
+
+def _described(path: Path, text: bytes, size: int) -> Meta:
+    """The metadata of a header, whose tensors must be of our dtypes and fill a file of ``size`` bytes."""
+    header = _header(path, text)
+    meta = _parse_metadata(path, header.pop("__metadata__", None))
+    end = 8 + len(text)
+    for name, entry in header.items():
+        if not isinstance(entry, dict) or entry.get("dtype") not in _DTYPES:
+            raise_file_error(path, f"contains a tensor of an unsupported dtype ({name[:50]!r})")
+        match entry.get("data_offsets"):
+            # a number of many digits is no place, and a long message
+            case [int(), int(last)] if 0 <= last < 2**63:
+                end = max(end, 8 + len(text) + last)
+            case _:
+                raise_file_error(path, f"contains a tensor without a place in the file ({name[:50]!r})")
+    if end != size:
+        length = f"its header describes {end:,} bytes, but it has {size:,}"
+        raise_file_error(path, f"is not a safetensors file, or is truncated or modified ({length})")
+    return meta
 
 
 def _header(path: Path, text: bytes) -> dict[str, Any]:
