@@ -113,7 +113,6 @@ def test_a_late_decimal_does_not_break_a_column(tmp_path):
     ("content", "words"),
     [
         (b"", "cannot be read as CSV: empty CSV"),
-        (b"a,b\n", "has no rows"),
         (b"a,b\n1,2,3\n", "cannot be read as CSV: found more fields"),
         ("a\n\xe9\n".encode("latin1"), "cannot be read as CSV: invalid utf-8"),
         (b"PAR1 and then nothing", "cannot be read as Parquet"),
@@ -233,6 +232,13 @@ def test_classes_keep_their_type():
 
 
 FRAME = pl.DataFrame({"Age": [1, 2, 3], "job": ["a", "b", "c"], "w": [1.0, 2.0, 0.0], "y": [0.5, None, 1.5]})
+
+
+def test_a_fit_and_a_test_need_rows():
+    for read in (training_rows, evaluation_rows):
+        names = () if read is training_rows else (["a"],)
+        with pytest.raises(DataError, match=r"^t\.csv has no rows$"):
+            read("t.csv", pl.DataFrame(schema={"a": pl.String, "y": pl.String}), Columns("y"), *names, False)
 
 
 def test_columns_are_cut_out_and_rows_without_a_target_left_out():

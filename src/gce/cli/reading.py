@@ -67,8 +67,6 @@ def read_table(
             raise
         reason = next(iter(str(error).splitlines()), "").rstrip(". ")
         raise DataError(f"{named(path)} cannot be read as {kind}: {reason}") from error
-    if frame.height == 0:
-        raise DataError(f"{named(path)} has no rows")
     written = [column for column in frame if column.name in dates and column.dtype == pl.String]
     return frame.with_columns(_parse_dates(path, column) for column in written)
 

@@ -135,6 +135,8 @@ def check_column(name: str, what: str, columns: Sequence[str], path: str) -> Non
 
 
 def _with_target(path: str, frame: pl.DataFrame, target: str, drop: bool) -> pl.DataFrame:
+    if frame.height == 0:
+        raise DataError(f"{named(path)} has no rows")
     y = frame[target]
     absent = y.is_null() | (y.is_nan() if y.dtype.is_float() else False)
     if not absent.any():

@@ -47,8 +47,9 @@ def check_table_file(path: Path) -> None:
 def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write a table; ``-`` is CSV on standard output."""
     if str(path) == "-":
-        for number, part in enumerate(frame.iter_slices(_BATCH_ROWS)):
-            lines = part.write_csv(include_header=number == 0)
+        # the names of the columns also without rows
+        for first in range(0, max(frame.height, 1), _BATCH_ROWS):
+            lines = frame[first : first + _BATCH_ROWS].write_csv(include_header=first == 0)
             # escaped for terminals only, not for programs
             sys.stdout.write(escape_control(lines) if sys.stdout.isatty() else lines)
         return

@@ -263,15 +263,22 @@ def read_samples(
     model: Any, schema: Schema, target: Target, loss: Loss, X: Any, y: Any, sample_weight: Any, base_score: Any = None
 ) -> tuple[Any, Any, Any, GivenTargets | None]:
     """Rows that are only predicted, with targets ``(n, k)`` and weights ``(n,)``; they need not have all classes."""
-    X, y = schema.encode(read_table(model, X)), targets_as_array(y)
+    X, y = schema.encode(_some_rows(read_table(model, X))), targets_as_array(y)
     check_consistent_length(X, y)
     weight, encoded = check_sample_weight(sample_weight, X), target.encode(np.asarray(y))
     base = None if base_score is None else check_base_score(base_score, *encoded.shape)
     return X, *_weighted(target, loss, encoded, weight, base)
 
 
+def _some_rows(frame: Frame) -> Frame:
+    """A frame that has rows, as whatever learns or measures something needs."""
+    if len(frame) == 0:
+        raise ValueError(f"X has 0 sample(s) and {len(frame.names)} feature(s): at least 1 of each is needed")
+    return frame
+
+
 def read_table(model: Any, X: Any) -> Frame:
-    """Rows like those of the fit, column by column."""
+    """Rows like those of the fit, column by column; there may be none."""
     _check_in_memory(model, X)
     names = getattr(model, "feature_names_in_", None)
     if names is None and _needs_no_check(model, X):
@@ -279,7 +286,7 @@ def read_table(model: Any, X: Any) -> Frame:
     X = select_columns(check_sparse(fill_masked(as_numpy(X))), names)
     if is_tabular(X):
         return read_frame(validate_data(model, X, skip_check_array=True, reset=False))
-    return _as_frame(_check_numbers(model, X, reset=False), names)
+    return _as_frame(_check_numbers(model, X, reset=False, ensure_min_samples=0), names)
 
 
 def _needs_no_check(model: Any, X: Any) -> bool:
@@ -288,7 +295,6 @@ def _needs_no_check(model: Any, X: Any) -> bool:
         type(X) is np.ndarray
         and X.dtype in (np.float64, np.float32)
         and X.ndim == 2
-        and len(X) > 0
         and X.shape[1] == model.n_features_in_
         and not np.isinf(X).any()
     )
@@ -410,7 +416,7 @@ def _read_both(model: Any, X: Any, y: Any, reset: bool) -> tuple[Frame, NDArray[
     if is_tabular(X):
         validate_data(model, X, y, skip_check_array=True, reset=reset)
         with np.errstate(over="ignore", invalid="ignore"):
-            frame, y = read_frame(X), _check_y(y, estimator=model, **about_y)
+            frame, y = _some_rows(read_frame(X)), _check_y(y, estimator=model, **about_y)
         check_consistent_length(frame.columns[0], y)
         return frame, y
     X, y = _check_numbers(model, X, y=y, reset=reset, **about_y)

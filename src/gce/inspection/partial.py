@@ -90,6 +90,8 @@ def partial_dependence(
     frame = model.read_rows(X)
     if isinstance(frame.matrix, SparseRows):
         raise ValueError("partial dependence needs dense rows, and these are sparse: pass X.toarray()")
+    if len(frame) == 0:
+        raise ValueError("X has 0 sample(s), and partial dependence is a mean over rows: give some")
     chosen = [features] if isinstance(features, int | str | np.integer) else list(features)
     places = [column_index("features", one, frame.names) for one in chosen]
     custom = custom_values or {}

@@ -159,15 +159,13 @@ def read_frame(X: Any) -> Frame:
     Raises
     ------
     ValueError
-        There are no rows or no columns, a column contains infinity, or an integer is beyond float64's range.
+        There are no columns, a column contains infinity, or an integer is beyond float64's range.
     TypeError
         A column mixes text, numbers and dates, or has values of another type.
     """
     frame = _from_dataframe(X) if is_frame(X) else _from_array(X)
-    if not frame.names or len(frame) == 0:
-        raise ValueError(
-            f"X has {len(frame)} sample(s) and {len(frame.names)} feature(s): at least 1 of each is needed"
-        )
+    if not frame.names:
+        raise ValueError(f"X has {len(frame)} sample(s) and 0 feature(s): at least 1 feature is needed")
     for name, infinite in zip(frame.names, _infinite(frame), strict=True):
         if infinite:
             raise ValueError(

@@ -240,6 +240,10 @@ def _require(name: str, model: Any, method: str, remedy: str) -> None:
 
 def _matrix(name: str, model: Any, method: str, X: Any, columns: int) -> Array:
     """The result of a method of the model, ``(n, columns)``."""
+    rows = _num_samples(X)
+    if rows == 0:
+        # models of scikit-learn refuse no rows, which have no predictions
+        return np.zeros((0, columns))
     try:
         raw = as_numpy(getattr(model, method)(X))
     except Exception as error:
@@ -254,7 +258,6 @@ def _matrix(name: str, model: Any, method: str, X: Any, columns: int) -> Array:
         raise ValueError(
             f"{method} of {member_label(name, model)} returns a {type(raw).__name__} that is not an array of numbers"
         ) from None
-    rows = _num_samples(X)
     if values.shape != (rows, columns) and not (values.shape == (rows,) and columns == 1):
         raise ValueError(
             f"{method} of {member_label(name, model)} returns an array of shape {values.shape}, but {columns} "

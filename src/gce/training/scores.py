@@ -74,7 +74,8 @@ def _scores(result: FitResult, ensemble: ConvexEnsemble, X: Matrix) -> Tensor:
     if not isinstance(X, SparseRows) or len(result.table.encoder.flagged):
         at_once = DENSE_BLOCK_SIZE if isinstance(X, SparseRows) else _BLOCK_NUMBERS
         step = min(step, max(1, at_once // max(X.shape[1], 1)))
-    blocks = (X[first : first + step] for first in range(0, len(X), step))
+    # no rows are one empty block: scores of shape (0, k)
+    blocks = (X[first : first + step] for first in range(0, max(len(X), 1), step))
     each = [ensemble(encode_rows(result, block)) for block in blocks]
     if len(each) > 1:
         scores = np.concatenate([some.cpu().numpy() for some in each])

@@ -330,7 +330,7 @@ class TreeAtoms(TreeAtomsBase):
         trees = self.trees
         each = self.bound.repeat(len(self)).view(len(trees), trees.outputs)
         outs = sum_leaves(trees, X, each, torch.arange(len(each)), len(each))
-        return outs.view(len(self), -1, len(X), trees.outputs).transpose(1, 2).flatten(2)
+        return outs.view(len(self), self.trees_per_atom, len(X), trees.outputs).transpose(1, 2).flatten(2)
 
     def mix(self, X: Inputs, weights: Tensor) -> Tensor:
         trees, sums = self.trees, self.trees_per_atom

@@ -122,7 +122,7 @@ def _by_atom(weights: Tensor, atoms: ForestAtoms) -> Array:
 def _by_output(found: Array) -> Array:
     """Sums ``(s, n, ..., v)`` as ``(n, ..., s v)``: one has all outputs, or each has one."""
     moved = np.moveaxis(found, 0, -2)
-    return moved.reshape(*moved.shape[:-2], -1)
+    return moved.reshape(*moved.shape[:-2], moved.shape[-2] * moved.shape[-1])
 
 
 def _of_forests(atoms: ForestAtoms, found: Array, base: Array, weights: Array) -> tuple[Array, Array]:
