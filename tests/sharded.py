@@ -28,7 +28,9 @@ def main(*paths):
 def fit(settings, rank):
     # so that small tables have rows that are neither sampled nor held out
     most_rows = settings.get("most_rows", _shard_choice.MOST_ROWS)
-    shards = gce.Shards(settings["files"], target="y", **settings.get("shards", {}))
+    files = settings["files"]
+    # one pattern for each process, or one for all
+    shards = gce.Shards(files if isinstance(files, str) else files[rank], target="y", **settings.get("shards", {}))
     kind = gce.GCEClassifier if settings["classes"] else gce.GCERegressor
     own = settings.get("only", {}).get(str(rank), {})
     model = kind(**{"random_state": 0, "n_jobs": 1, **settings["parameters"], **own})

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -158,6 +159,32 @@ def test_processes_that_differ_are_told_apart(tmp_path):
     said = [process.communicate(timeout=60)[0] for process in processes]
     assert all(process.returncode for process in processes)
     assert all('differ in the parameter max_iter: "2" in process 0, "3" in' in text for text in said), said
+
+
+def test_processes_whose_copies_of_the_files_differ_in_one_value_are_told_apart(tmp_path):
+    """One value, which neither the sizes nor the footers of the files tell."""
+    frame, y = numbers(6000)
+    changed = frame.copy()
+    changed.loc[3, "x1"] = np.median(frame["x1"])
+    assert frame["x1"].min() < frame.loc[3, "x1"] < frame["x1"].max()
+    plain = {"use_dictionary": False, "compression": "none"}
+    files = []
+    for name, one in (("first", frame), ("second", changed)):
+        (tmp_path / name).mkdir()
+        whole = pa.Table.from_pandas(one.assign(y=y), preserve_index=False)
+        for i in range(2):
+            path = tmp_path / name / f"part-{i}.parquet"
+            pq.write_table(whole[3000 * i : 3000 * (i + 1)], path, row_group_size=1000, **plain)
+        files.append(str(tmp_path / name / "*.parquet"))
+    opened = [gce.Shards(each, target="y").open() for each in files]
+    assert opened[0].fingerprint() == opened[1].fingerprint()
+    frame.to_parquet(tmp_path / "rows.parquet")
+    given = {"parameters": {"basis": "tree", "max_iter": 2}, "files": files, "rows": tmp_path / "rows.parquet"}
+    processes = start(2, described(tmp_path, "differ", **given))
+    said = [process.communicate(timeout=60)[0] for process in processes]
+    assert all(process.returncode for process in processes)
+    words = r"row group 0 of .*part-0\.parquet has other values in process 1 than in process 0"
+    assert all(re.search(words, text) for text in said), said
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from gce._utils.optional import import_optional
 from gce.distributed import World
-from gce.preprocessing.open_shards import OpenShards, assign, logical_shards
+from gce.preprocessing.open_shards import OpenShards, assign, digest_rows, logical_shards
 
 Array = NDArray[np.float64]
 
@@ -59,6 +60,8 @@ class ShardReader:
     opened: OpenShards
     world: World
     classes: bool
+    #: Hashes of the rows of the units that were read, which all passes must find.
+    _digests: dict[int, str] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def shards(self) -> list[range]:
@@ -80,12 +83,52 @@ class ShardReader:
         """The rows of a logical shard, in their order."""
         rows = np.cumsum([0, *(unit.rows for unit in self.opened.units)])
         for unit in self.shards[shard]:
-            whole = self.opened.read(unit)
+            whole = self._read(unit)
             for first in range(0, whole.num_rows, _BLOCK_ROWS):
                 table = whole.slice(first, _BLOCK_ROWS)
                 block = self._block(table, int(rows[unit]) + first, self.opened.units[unit].name)
                 if len(block.number):
                     yield block
+
+    def _read(self, unit: int) -> Any:
+        """The rows of a unit, which must be those of the first pass."""
+        table = self.opened.read(unit)
+        digest = digest_rows(table)
+        if self._digests.setdefault(unit, digest) != digest:
+            raise ValueError(
+                f"{self.opened.units[unit].name} has other values than when it was first read: let nothing write to "
+                "the rows of a fit while they are read, and start it again"
+            )
+        return table
+
+    def compare_copies(self) -> None:
+        """Check, after the first pass, that processes which have files of their own read the same rows.
+
+        Each process reads the rows of the next one, too: whatever is learned from was compared with another copy.
+
+        Raises
+        ------
+        ValueError
+            Two copies of a unit differ; in all processes.
+        """
+        world = self.world
+        if world.size == 1:
+            return
+        marks = [json.loads(one) for one in world.gather(json.dumps(self.opened.marks()).encode())]
+        if None not in marks[0] and all(other == marks[0] for other in marks):
+            return
+        digests = dict(self._digests)
+        for shard in self.assigned[(world.rank + 1) % world.size]:
+            digests |= {unit: digest_rows(self.opened.read(unit)) for unit in self.shards[shard]}
+        seen: dict[str, tuple[str, int]] = {}
+        for rank, every in enumerate(world.gather(json.dumps(digests).encode())):
+            for unit, digest in json.loads(every).items():
+                other, before = seen.setdefault(unit, (digest, rank))
+                if other != digest:
+                    raise ValueError(
+                        f"{self.opened.units[int(unit)].name} has other values in process {rank} than in process "
+                        f"{before}: copy the file again, or let all processes read the same one"
+                    )
 
     def _block(self, table: Any, first: int, name: str) -> Block:
         number = np.arange(first, first + table.num_rows, dtype=np.uint64)

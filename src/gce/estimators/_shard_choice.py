@@ -180,6 +180,7 @@ def choose_rows(reader: ShardReader, seed: int, fraction: float | None, categori
             scan.add(shard, block)
             counts.add(shard, block)
         counts.end_shard(shard)
+    reader.compare_copies()
     return replace(scan.chosen(), categories=counts.totals())
 
 

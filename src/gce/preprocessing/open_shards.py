@@ -9,6 +9,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gce._utils.optional import import_optional
 from gce.preprocessing.shard_checks import (
     check_kinds,
@@ -21,8 +23,8 @@ from gce.preprocessing.shard_checks import (
     listed,
     warn_of_index,
 )
-from gce.preprocessing.shard_files import Piece, find_pieces, first_line
-from gce.preprocessing.shard_types import cast_column
+from gce.preprocessing.shard_files import Piece, Stamp, find_pieces, first_line
+from gce.preprocessing.shard_types import cast_column, is_text
 from gce.preprocessing.shards import Shards
 
 #: Bytes at the end of a file by which it is recognised: those of Parquet have ranges of the values.
@@ -119,6 +121,7 @@ class OpenShards:
         unit, (piece, own) = self.units[i], self._places[i]
         try:
             table = piece.read(own, names)
+            changed = piece.path is not None and Stamp.of(piece.path) != piece.stamp
         except (KeyError, pa.ArrowException, OSError) as error:
             raise ValueError(
                 f"{unit.name} can no longer be read ({first_line(error)}): open the shards again"
@@ -127,8 +130,20 @@ class OpenShards:
             raise ValueError(
                 f"{unit.name} has {table.num_rows} rows and had {unit.rows} when it was opened: open the shards again"
             )
+        if changed:
+            raise ValueError(
+                f"{piece.name} was written again or replaced after it was opened: let nothing write to files that are "
+                "being read, and start again"
+            )
         cast = [self._cast(table[name], name, unit) for name in names]
         return pa.table(cast, schema=pa.schema([self.schema.field(name) for name in names]))
+
+    def marks(self) -> list[list[int] | None]:
+        """What tells files from their copies: number in the file system, size and time of change; None for batches."""
+        return [
+            None if piece.path is None or piece.stamp is None else [piece.path.stat().st_ino, *piece.stamp]
+            for piece in self.pieces
+        ]
 
     def fingerprint(self) -> dict[str, Any]:
         """What these rows are recognised by in another process, or after a restart.
@@ -249,6 +264,41 @@ def _filled(shard_rows: Sequence[int], most: int, least: int) -> list[int]:
             total = 0
         total += rows
     return [*ends, len(shard_rows)]
+
+
+def digest_rows(table: Any) -> str:
+    """A hash of the values of an Arrow table, whatever its chunks are and whatever lies beneath missing values."""
+    sha = hashlib.sha256(str(table.num_rows).encode())
+    for column in table.columns:
+        sha.update(_digest_column(column))
+    return sha.hexdigest()
+
+
+def _digest_column(column: Any) -> bytes:
+    """A hash of an Arrow column: of its validity, of the lengths of texts, and of the bytes of its values."""
+    types = import_optional("pyarrow.types", "arrow")
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if types.is_boolean(column.type):
+        column = column.cast("uint8")
+    validity, lengths, content = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
+    for chunk in column.chunks:
+        if column.null_count:
+            validity.update(chunk.is_valid().cast("uint8").to_numpy())
+        present = chunk.drop_null() if chunk.null_count else chunk
+        if types.is_null(present.type) or len(present) == 0:
+            continue
+        _, *buffers = (None if one is None else np.frombuffer(one, np.uint8) for one in present.buffers())
+        if is_text(present.type):
+            width = 8 if types.is_large_string(present.type) else 4
+            offsets = buffers[0].view(f"i{width}")[present.offset :][: len(present) + 1]
+            lengths.update(np.diff(offsets).astype(np.int64))
+            if buffers[1] is not None:
+                content.update(buffers[1][offsets[0] : offsets[-1]])
+        else:
+            width = present.type.bit_width // 8
+            content.update(buffers[0][present.offset * width :][: len(present) * width])
+    return validity.digest() + lengths.digest() + content.digest()
 
 
 def _about_file(path: Path) -> list[Any]:

@@ -9,10 +9,10 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gce._utils.optional import import_optional
 from gce._utils.params import is_iterable, short_repr
@@ -26,6 +26,28 @@ _WILD = frozenset("*?[")
 
 #: From the number of a unit and names of columns to a table.
 Read = Callable[[int, Sequence[str]], Any]
+
+
+class Stamp(NamedTuple):
+    """What the system says of a file; one that is written again or replaced gets another.
+
+    Its number is not compared: some network file systems give a file a new one at any time.
+
+    Parameters
+    ----------
+    size : int
+    modified : int
+        The time of the last change, in nanoseconds.
+    """
+
+    size: int
+    modified: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """The stamp of a file now."""
+        about = path.stat()
+        return cls(about.st_size, about.st_mtime_ns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +68,8 @@ class Piece:
         From the number of a unit and names of columns to a ``pyarrow.Table``.
     path : Path, optional
         The file.
+    stamp : Stamp, optional
+        What the system said of the file when it was opened.
     """
 
     name: str
@@ -54,6 +78,7 @@ class Piece:
     unit: str
     read: Read
     path: Path | None = None
+    stamp: Stamp | None = None
 
 
 def find_pieces(source: Any) -> list[Piece]:
@@ -146,7 +171,9 @@ def _open_file(path: Path) -> Piece:
         )
     describe = _describe_parquet if kind == "Parquet" else _describe_arrow
     try:
-        return describe(path)
+        # before its contents: what is written between the two is a change
+        stamp = Stamp.of(path)
+        return replace(describe(path), stamp=stamp)
     except (ValueError, OSError, NotImplementedError, MemoryError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
@@ -163,12 +190,11 @@ def _describe_parquet(path: Path) -> Piece:
 
 
 def _parquet_metadata(path: Path) -> Any:
-    about = path.stat()
-    return _cached_metadata(path, about.st_size, about.st_mtime_ns)
+    return _cached_metadata(path, Stamp.of(path))
 
 
 @lru_cache(maxsize=16)
-def _cached_metadata(path: Path, size: int, changed: int) -> Any:
+def _cached_metadata(path: Path, stamp: Stamp) -> Any:
     """The metadata of a file: that of many row groups takes long to read, and each of them needs it."""
     return import_optional("pyarrow.parquet", "arrow").read_metadata(path)
 
