@@ -407,3 +407,83 @@ def test_unbalanced_groups_are_told_on_standard_error(folder, tmp_path):
     frame.with_columns(pl.lit("a").alias("who")).write_parquet(path)
     words = call("fit", path, "-t", "size", "--groups", "who", *TINY, code=1).stderr
     assert "groups has one group only, 'a'" in " ".join(words.split())
+
+
+def test_columns_that_are_kept_are_no_features_and_stand_beside_predictions(tmp_path):
+    train, out = tmp_path / "train.csv", tmp_path / "m.safetensors"
+    frame = (
+        table(60, 3)
+        .select("x", "label")
+        .with_columns(id=pl.Series([f"{i:03d}" for i in range(60)]), nr=pl.Series(range(60)))
+    )
+    frame.write_csv(train)
+    call("fit", train, "-t", "label", "--keep", "id", "--keep", "nr", "--out", out, *TINY)
+    assert gce.load(out).feature_names_in_.tolist() == ["x"]
+    for suffix, write in WRITE.items():
+        rows, to = tmp_path / f"rows.{suffix}", tmp_path / f"p.{suffix}"
+        write(frame, rows)
+        call("predict", out, rows, "--keep", "id", "--keep", "nr", "--keep", "x", "--proba", "--out", to)
+        found = READ[suffix](to, **({"schema_overrides": {"id": pl.String}} if suffix == "csv" else {}))
+        assert found.columns == ["id", "nr", "x", "prediction", "probability_down", "probability_up"]
+        assert found["id"].to_list() == frame["id"].to_list()
+        assert found["nr"].to_list() == frame["nr"].to_list()
+        assert found["x"].to_list() == pytest.approx(frame["x"].to_list(), nan_ok=True) or suffix == "csv"
+        plain = pl.read_csv(call("predict", out, rows, "--proba").stdout.encode())
+        assert found["prediction"].to_list() == plain["prediction"].to_list()
+    wrong = call("predict", out, train, "--keep", "ID", code=1).stderr
+    assert "--keep 'ID' is not a column of" in wrong
+    assert "did you mean 'id'?" in wrong
+    frame.rename({"id": "prediction"}).write_csv(train)
+    assert (
+        "--keep 'prediction' has the name of a column of predictions"
+        in call("predict", out, train, "--keep", "prediction", code=1).stderr
+    )
+
+
+def test_a_model_without_names_predicts_all_columns_but_those_that_are_kept(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = gce.GCERegressor(basis="tree", max_iter=2, random_state=0).fit(X, X[:, 0])
+    model.save(tmp_path / "m.safetensors")
+    pl.DataFrame({"id": range(40), "a": X[:, 0], "b": X[:, 1]}).write_csv(tmp_path / "rows.csv")
+    done = call("predict", tmp_path / "m.safetensors", tmp_path / "rows.csv", "--keep", "id")
+    found = pl.read_csv(done.stdout.encode())
+    assert found["id"].to_list() == list(range(40))
+    assert np.array_equal(found["prediction"].to_numpy(), model.predict(X))
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_test_labels_of_another_kind_are_shown_before_the_fit(folder, tmp_path, command, monkeypatch):
+    monkeypatch.setattr(gce.GCEClassifier, "fit", lambda *given, **more: pytest.fail("fitted"))
+    other = pl.read_csv(folder / "test.csv").with_columns(label=(pl.col("label") == "up").cast(int))
+    other.write_csv(tmp_path / "test.csv")
+    words = [command, folder / "train.csv", "-t", "label", "--test", tmp_path / "test.csv"]
+    said = call(*words, code=1).stderr
+    # text in the fit is text in the test
+    assert "test.csv has the labels '0', '1' in 'label', and the fit had 'down', 'up': none is the same" in said
+
+
+def test_report_labels_of_another_kind_are_shown(folder, classifier, regressor, tmp_path):
+    other = pl.read_csv(folder / "test.csv").with_columns(label=(pl.col("label") == "up").cast(int), size=pl.lit("big"))
+    other.write_csv(tmp_path / "test.csv")
+    for model, target, words in (
+        (classifier, "label", "has the labels '0', '1' in 'label', and the fit had 'down', 'up'"),
+        (regressor, "size", "has 'big' in the target 'size', which was numbers in the fit"),
+    ):
+        options = ["report", model, tmp_path / "test.csv", "-t", target, "-o", tmp_path / "r.html"]
+        assert words in call(*options, code=1).stderr
+
+
+def test_every_command_reads_other_encodings(tmp_path):
+    frame = table(60, 5).select(größe="x", farbe="kind", label="label")
+    rows, out = tmp_path / "rows.csv", tmp_path / "m.safetensors"
+    rows.write_bytes(frame.write_csv().encode("latin-1"))
+    latin = ["--encoding", "latin-1"]
+    assert "is not text in UTF-8: name its encoding" in call("fit", rows, "-t", "label", code=1).stderr
+    call("fit", rows, "-t", "label", "--test", rows, "--out", out, *latin, *TINY)
+    assert gce.load(out).feature_names_in_.tolist() == ["größe", "farbe"]
+    plain = tmp_path / "utf8.csv"
+    frame.write_csv(plain)
+    assert call("predict", out, rows, *latin).stdout == call("predict", out, plain).stdout
+    call("report", out, rows, "-t", "label", "-o", tmp_path / "r.html", *latin)
+    assert "is not text in UTF-8" in call("compare", rows, "-t", "label", code=1).stderr
+    assert "is not an encoding" in call("compare", rows, "-t", "label", "--encoding", "x", code=1).stderr

@@ -19,10 +19,10 @@ from gce.cli.app import app
 from gce.cli.failures import DataError, sentence
 from gce.cli.figures import NOTHING, known
 from gce.cli.peers import encode
-from gce.cli.reading import read_table
+from gce.cli.reading import Cells, read_table
 from gce.cli.rendering import json_of, size, some
 from gce.cli.rows import Columns, evaluation_rows, load, training_rows
-from gce.cli.tasks import Task, resolve_task, values
+from gce.cli.tasks import Task, check_kind, check_test, resolve_task, values
 
 TABLE = pl.DataFrame(
     {"a": [1, 2, None], "b": ["x", None, "z y"], "c": [True, None, False], "d": [0.5, 1e-3, -2.0]},
@@ -66,14 +66,14 @@ def csv(folder, text):
 
 def test_blanks_around_cells_are_none_of_them(tmp_path):
     # the way the UCI repository writes adult
-    frame = read_table(csv(tmp_path, "age, job, hours\n39, ?, 1.5\n 50, Sales, ?\n"), missing=["?"])
+    frame = read_table(csv(tmp_path, "age, job, hours\n39, ?, 1.5\n 50, Sales, ?\n"), Cells(missing=["?"]))
     assert frame.to_dict(as_series=False) == {"age": [39, 50], "job": [None, "Sales"], "hours": [1.5, None]}
 
 
 def test_cells_that_mean_missing_are_what_the_user_says(tmp_path):
     path = csv(tmp_path, "a,b\n1,x\nn/a,n/a\n")
     assert read_table(path)["a"].dtype == pl.String
-    assert read_table(path, missing=["n/a"]).to_dict(as_series=False) == {"a": [1, None], "b": ["x", None]}
+    assert read_table(path, Cells(missing=["n/a"])).to_dict(as_series=False) == {"a": [1, None], "b": ["x", None]}
 
 
 def test_decimal_commas_between_semicolons_are_numbers(tmp_path):
@@ -89,7 +89,7 @@ def test_text_stays_text_where_it_is_asked_for(tmp_path):
 def test_dates_of_a_csv_are_text_unless_they_are_asked_for(tmp_path):
     path = csv(tmp_path, "day,at\n2020-01-31,2020-01-31T12:00:00+02:00\n,\n")
     assert read_table(path)["day"].to_list() == ["2020-01-31", None]
-    frame = read_table(path, dates=["day", "at"])
+    frame = read_table(path, Cells(dates=["day", "at"]))
     assert frame.schema == {"day": pl.Datetime("us"), "at": pl.Datetime("us", "UTC")}
     assert frame["day"].to_list() == [datetime(2020, 1, 31), None]
     assert frame["at"].to_list() == [datetime(2020, 1, 31, 10, tzinfo=UTC), None]
@@ -101,7 +101,7 @@ def test_dates_of_a_csv_are_text_unless_they_are_asked_for(tmp_path):
 )
 def test_a_csv_column_that_is_no_column_of_dates_is_refused(tmp_path, second, words):
     with pytest.raises(DataError, match=f"column 'day' of .* {words}"):
-        read_table(csv(tmp_path, f"day\n2020-01-31\n{second}\n"), dates=["day"])
+        read_table(csv(tmp_path, f"day\n2020-01-31\n{second}\n"), Cells(dates=["day"]))
 
 
 def test_a_late_decimal_does_not_break_a_column(tmp_path):
@@ -114,7 +114,7 @@ def test_a_late_decimal_does_not_break_a_column(tmp_path):
     [
         (b"", "cannot be read as CSV: empty CSV"),
         (b"a,b\n1,2,3\n", "cannot be read as CSV: found more fields"),
-        ("a\n\xe9\n".encode("latin1"), "cannot be read as CSV: invalid utf-8"),
+        ("a\n\xe9\n".encode("latin1"), "is not text in UTF-8: name its encoding, such as --encoding latin-1"),
         (b"PAR1 and then nothing", "cannot be read as Parquet"),
         (b"ARROW1 and then nothing", "cannot be read as Arrow"),
     ],
@@ -127,6 +127,78 @@ def test_unreadable_files_are_refused_in_one_line(tmp_path, content, words):
     assert str(error.value).startswith(f"{path} ")
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("a,a,b", "more than one column named 'a'"),
+        ("a,b,a,b", "more than one column named 'a', 'b'"),
+        ("a, a ,b", "more than one column named 'a'"),
+        ('"a","b","a"', "more than one column named 'a'"),
+        ("a,,", "more than one column named ''"),
+    ],
+)
+def test_columns_of_one_name_are_refused(tmp_path, header, words):
+    row = ",".join("1" for _ in header.split(","))
+    for separator in (",", ";", "\t"):
+        with pytest.raises(DataError, match=f"t.csv has {words}: give each column its own name"):
+            read_table(csv(tmp_path, f"{header}\n{row}\n".replace(",", separator)))
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(f"{header}\n{row}\n".encode()))
+    with pytest.raises(DataError, match=words):
+        read_table(str(tmp_path / "t.csv.gz"))
+
+
+def test_a_name_that_polars_would_give_is_a_name(tmp_path):
+    frame = read_table(csv(tmp_path, "a,a_duplicated_0\n1,2\n"))
+    assert frame.to_dict(as_series=False) == {"a": [1], "a_duplicated_0": [2]}
+
+
+WORDS = pl.DataFrame({"größe": [1.5, None, 2.0], "café": ["Zürich", "Genève", None]})
+MARKED = ["utf-8-sig", "utf-16", "utf-32"]
+UNMARKED = ["latin-1", "cp1252", "utf-16-le", "utf-16-be", "mac-roman"]
+
+
+@pytest.mark.parametrize("encoding", [*MARKED, *UNMARKED])
+def test_a_csv_of_any_encoding_is_the_table_it_was(tmp_path, encoding):
+    path, text = tmp_path / "t.csv", WORDS.write_csv(separator=";")
+    path.write_bytes(text.encode(encoding))
+    assert read_table(str(path), Cells(encoding=encoding)).equals(WORDS, null_equal=True)
+    if encoding in MARKED:
+        assert read_table(str(path)).equals(WORDS, null_equal=True)
+    else:
+        with pytest.raises(DataError, match=r"t\.csv is no(?:t| text) .*name its encoding, such as --encoding"):
+            read_table(str(path))
+    path.write_bytes(gzip.compress(text.encode(encoding)))
+    assert read_table(str(path), Cells(encoding=encoding)).equals(WORDS, null_equal=True)
+
+
+def test_bytes_that_are_not_utf_8_are_found_wherever_they_are(tmp_path):
+    path = tmp_path / "t.csv"
+    for content in (b"caf\xe9,b\n1,2\n", b"a,b\n1,caf\xe9\n", b"a,b\n" + b"1,x\n" * 50_000 + b"1,caf\xe9\n"):
+        path.write_bytes(content)
+        with pytest.raises(
+            DataError, match=r"t\.csv is not text in UTF-8: name its encoding, such as --encoding latin-1"
+        ):
+            read_table(str(path))
+        assert read_table(str(path), Cells(encoding="latin-1")).height == content.count(b"\n") - 1
+    # a character that ends beyond what is looked at first
+    path.write_bytes(b"a\n" + b"x" * 65_533 + "é\n".encode())
+    assert read_table(str(path))["a"][0].endswith("é")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("latin-99", "--encoding 'latin-99' is not an encoding of text: use utf-8, utf-16, latin-1"),
+        ("base64", "--encoding 'base64' is not an encoding of text"),
+        ("ascii", "is not text in the encoding 'ascii' ('ascii' codec can't decode byte 0xc3 in position 1"),
+    ],
+)
+def test_an_encoding_that_does_not_fit_is_refused(tmp_path, encoding, words):
+    with pytest.raises(DataError) as error:
+        read_table(csv(tmp_path, "aé\n1\n"), Cells(encoding=encoding))
+    assert words in str(error.value)
 
 
 def test_an_index_of_pandas_is_no_column(tmp_path, capsys):
@@ -142,7 +214,9 @@ def test_an_index_of_pandas_is_no_column(tmp_path, capsys):
     assert "'who' is the index of a pandas frame and was dropped" in capsys.readouterr().err
     kept = read_table(str(tmp_path / "named.parquet"), keep=["who"])
     assert kept.columns == ["a", "y", "who"]
-    rows, _ = load(str(tmp_path / "named.parquet"), None, Columns("y", groups="who"), (), drop_missing_target=False)
+    rows, _ = load(
+        str(tmp_path / "named.parquet"), None, Columns("y", groups="who"), Cells(), drop_missing_target=False
+    )
     assert rows.X.columns == ["a"]
     assert rows.groups.tolist() == [2, 0, 1]
     frame.reset_index(drop=True).to_parquet(tmp_path / "range.parquet")
@@ -279,7 +353,7 @@ def test_a_test_table_may_have_more_columns_in_any_order_but_not_fewer():
 
 def test_standard_input_is_read_once():
     with pytest.raises(DataError, match="read only once"):
-        load("-", "-", Columns("y"), (), drop_missing_target=False)
+        load("-", "-", Columns("y"), Cells(), drop_missing_target=False)
 
 
 def test_a_word_among_numbers_is_pointed_at(capsys):
@@ -288,6 +362,60 @@ def test_a_word_among_numbers_is_pointed_at(capsys):
     said = capsys.readouterr().err
     assert "column 'a' is text, though 19 of its 20 values are numbers: use --missing 'n/a'" in said
     assert "'b'" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("id", [7 * i for i in range(30)], True),
+        ("customer_id", [7 * i for i in range(30)], True),
+        ("CustomerId", [7 * i for i in range(30)], True),
+        ("anything", list(range(30)), True),
+        ("anything", list(range(129, 99, -1)), True),
+        ("humid", [7 * i for i in range(30)], False),
+        ("id", [7 * (i // 2) for i in range(30)], False),
+        ("anything", [7 * i for i in range(30)], False),
+        ("anything", [0.5 * i for i in range(30)], False),
+        ("anything", list(range(19)), False),
+    ],
+)
+def test_a_number_of_the_rows_is_pointed_at(capsys, name, values, said):
+    frame = pl.DataFrame({name: values, "b": "x", "y": 1.0})
+    training_rows("t.csv", frame, Columns("y"), drop_missing_target=False)
+    words = f"column {name!r} looks like an identifier (from {min(values)} to {max(values)}, each once) and is used as"
+    assert (words in capsys.readouterr().err) == said
+    for columns in (Columns("y", keep=(name,)), Columns("y", drop=(name,))):
+        assert training_rows("t.csv", frame, columns, drop_missing_target=False).X.columns == ["b"]
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("known", "labels", "words"),
+    [
+        ([0, 1], ["no", "yes"], "e.csv has the labels 'no', 'yes' in 'y', and the fit had 0, 1: none is the same"),
+        (["1.0", "x"], [1.0, 2.0], "e.csv has the labels 1, 2 in 'y', and the fit had '1.0', 'x'"),
+        (["No", "Yes"], ["no", "yes"], "e.csv has the labels 'no', 'yes' in 'y', and the fit had 'No', 'Yes'"),
+        (["a", "b"], ["b", "new"], None),
+        ([0, 1], [0.0, 1.0], None),
+        ([True, False], [0, 1], None),
+    ],
+)
+def test_labels_that_are_written_in_another_way_are_shown(known, labels, words):
+    y, other = pl.Series("y", known), pl.Series("y", labels)
+    if words is None:
+        check_test(Task.classification, y, other, "e.csv")
+        return
+    with pytest.raises(DataError) as error:
+        check_test(Task.classification, y, other, "e.csv")
+    assert words in str(error.value)
+
+
+def test_a_test_target_of_another_kind_is_refused():
+    numbers, text = pl.Series("y", [1.5, 2.5]), pl.Series("y", ["n/a", "2.5"])
+    with pytest.raises(DataError, match=r"e\.csv has 'n/a' in the target 'y', which was numbers in the fit"):
+        check_test(Task.regression, numbers, text, "e.csv")
+    with pytest.raises(DataError, match=r"e\.csv has 1\.5 in the target 'y', which was text in the fit"):
+        check_kind("text", numbers, "e.csv")
 
 
 def test_peers_are_given_the_codes_of_the_training_rows():

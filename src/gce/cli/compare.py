@@ -18,9 +18,10 @@ from gce.cli.comparison import Comparison, Result, markdown_table, notes, termin
 from gce.cli.failures import INTERRUPTED
 from gce.cli.peers import PEERS
 from gce.cli.picture import draw
+from gce.cli.reading import Cells
 from gce.cli.rendering import counted, json_of, say, show
-from gce.cli.rows import Columns, Rows, load
-from gce.cli.tasks import Task, resolve_task
+from gce.cli.rows import Columns, Rows, load, text_as_dates
+from gce.cli.tasks import Task, check_test, resolve_task
 from gce.io.atomic import write_bytes
 
 _TEST_FRACTION = 0.2
@@ -36,8 +37,10 @@ def compare(
     task: options.TaskChoice = Task.auto,
     drop: options.Drop = None,
     missing: options.Missing = None,
+    encoding: options.Encoding = None,
     categorical: options.Categorical = None,
     dates: options.Dates = None,
+    no_dates: options.NoDates = False,
     drop_missing_target: options.DropMissingTarget = False,
     time_limit: options.TimeLimit = None,
     seed: options.Seed = 0,
@@ -54,8 +57,11 @@ def compare(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     columns = Columns(target, drop=tuple(drop or ()))
-    rows, test_rows = load(train, test, columns, missing or (), drop_missing_target, categorical or (), dates or ())
+    cells = Cells(missing or (), encoding, dates or (), find_dates=not no_dates)
+    rows, test_rows = load(train, test, columns, cells, drop_missing_target, categorical or ())
     task, reason = resolve_task(task, rows.y)
+    if test_rows is not None:
+        check_test(task, rows.y, test_rows.y, test_rows.file)
     where = f"others (split seed {seed})" if test_rows is None else f"of {test_rows.file}"
     if test_rows is None:
         rows, test_rows = _split(rows, seed)
@@ -83,7 +89,8 @@ def compare(
         sys.stdout.write(json_of(document))
     elif not quiet:
         absent = [f"not installed: {', '.join(not_installed)}"] if not_installed else []
-        show(escape(title), f"[bold]{task}[/bold]: {escape(reason)}", terminal_table(task, results))
+        dates_found = [escape(f"dates: {text_as_dates(rows.dates)}")] if rows.dates else []
+        show(escape(title), f"[bold]{task}[/bold]: {escape(reason)}", *dates_found, terminal_table(task, results))
         show(*(escape(line) for line in (*notes(comparison.note, results), *absent, *map(str, files))))
     if interrupted:
         raise typer.Exit(INTERRUPTED)

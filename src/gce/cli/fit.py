@@ -16,8 +16,9 @@ from gce._utils.version import __version__
 from gce.cli import figures, options, settings
 from gce.cli.failures import INTERRUPTED
 from gce.cli.interrupting import Interruption
+from gce.cli.reading import Cells
 from gce.cli.rendering import counted, grid, json_of, show, size, warn
-from gce.cli.rows import Columns, Rows
+from gce.cli.rows import Columns, Rows, text_as_dates
 from gce.cli.shards import open_training, processes, refuse
 from gce.cli.tasks import Task, new_model, task_of_loss, values
 from gce.cli.training import Training, read_training
@@ -36,9 +37,12 @@ def fit(
     weights: options.Weights = None,
     groups: options.Groups = None,
     drop: options.Drop = None,
+    keep: options.Keep = None,
     missing: options.Missing = None,
+    encoding: options.Encoding = None,
     categorical: options.Categorical = None,
     dates: options.Dates = None,
+    no_dates: options.NoDates = False,
     drop_missing_target: options.DropMissingTarget = False,
     time_limit: options.TimeLimit = None,
     seed: options.Seed = 0,
@@ -60,8 +64,9 @@ def fit(
     """
     for path in filter(None, (out, report)):
         prepare_output(path)
-    columns = Columns(target, weights, groups, tuple(drop or ()))
-    given = missing or (), drop_missing_target, categorical or (), dates or ()
+    columns = Columns(target, weights, groups, tuple(drop or ()), tuple(keep or ()))
+    cells = Cells(missing or (), encoding, dates or (), find_dates=not no_dates)
+    given = cells, drop_missing_target, categorical or ()
     task, reason = task_of_loss(task, settings.read(set_ or ()).get("loss"))
     with processes(train, timeout) as world:
         training = _training(train, test, columns, task, given, report, world)
@@ -92,16 +97,16 @@ def _training(
     train: str, test: str | None, columns: Columns, task: Task, given: Any, report: Path | None, world: World
 ) -> Training:
     """The training rows, in memory or in files."""
-    missing, drop_missing_target, categorical, dates = given
+    cells, drop_missing_target, categorical = given
     without_rows = report is not None and test is None
     if not is_pattern(train):
-        training = read_training(train, test, columns, task, missing, drop_missing_target, categorical, dates)
+        training = read_training(train, test, columns, task, cells, drop_missing_target, categorical)
         if without_rows:
             warn("the report is computed on the training rows and is optimistic: use --test FILE for other rows")
         return training
-    options = {"--report": without_rows, "--missing": missing, "--dates": dates}
+    options = {"--report": without_rows, "--missing": cells.missing, "--dates": cells.dates}
     refuse(train, {**options, "--drop-missing-target": drop_missing_target})
-    return open_training(train, test, columns, task, categorical, world)
+    return open_training(train, test, columns, task, cells, categorical, world)
 
 
 def _fit(model: Any, training: Training, checkpoint: Path | None, world: World) -> bool:
@@ -127,6 +132,7 @@ def _result(
         "command": "fit",
         "gce": __version__,
         "train": {"file": training.file, "rows": training.rows, "columns": training.columns},
+        "dates": list(training.dates),
         "task": str(training.task),
         "reason": training.reason,
         **about,
@@ -168,7 +174,8 @@ def _write(model: Any, out: Path | None, report: Path | None, shown: Rows | None
 
 def _heading(training: Training, target: str) -> str:
     about = f"{counted(training.rows, 'row')}, {counted(training.columns, 'column')}, target {target!r}"
-    return escape(f"{training.file}: {about}") + f"\n[bold]{training.task}[/bold]: {escape(training.reason)}"
+    dates = f"\ndates: {escape(text_as_dates(training.dates))}" if training.dates else ""
+    return escape(f"{training.file}: {about}") + f"\n[bold]{training.task}[/bold]: {escape(training.reason)}{dates}"
 
 
 def _summary(result: dict[str, Any]) -> list[RenderableType]:

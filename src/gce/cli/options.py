@@ -56,13 +56,26 @@ Drop = Annotated[list[str] | None, _columns("--drop", metavar="COLUMN", help="Ig
 Missing = Annotated[
     list[str] | None, _columns("--missing", metavar="TEXT", help="A CSV value to treat as missing (can be repeated).")
 ]
+Encoding = Annotated[
+    str | None,
+    _columns("--encoding", metavar="NAME", help="The encoding of a CSV, such as latin-1 or utf-16 (default: UTF-8)."),
+]
+Keep = Annotated[
+    list[str] | None,
+    _columns(
+        "--keep", metavar="COLUMN", help="A column for predictions to carry, such as id; no feature (can be repeated)."
+    ),
+]
 Categorical = Annotated[
     list[str] | None,
     _columns("--categorical", metavar="COLUMN", help="A numeric column to treat as categorical (can be repeated)."),
 ]
 Dates = Annotated[
     list[str] | None,
-    _columns("--dates", metavar="COLUMN", help="A CSV column of ISO 8601 dates to read as such (can be repeated)."),
+    _columns("--dates", metavar="COLUMN", help="A column of text to read as ISO 8601 dates (can be repeated)."),
+]
+NoDates = Annotated[
+    bool, _columns("--no-dates", metavar="", help="Read text in the form of ISO 8601 dates as text, not as dates.")
 ]
 DropMissingTarget = Annotated[
     bool, _columns("--drop-missing-target", metavar="", help="Drop rows with a missing target instead of failing.")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import datetime
+import gzip
 import io
 import json
 import re
 import sys
+import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from gce.cli.failures import DataError
 from gce.cli.rendering import some, warn
+from gce.preprocessing.dates import are_iso_dates
 
 Source = Path | io.BytesIO
 
@@ -28,47 +35,93 @@ _READERS: dict[str, Callable[[Source], pl.DataFrame]] = {
     "Arrow stream": pl.read_ipc_stream,
 }
 _SEPARATORS = ",;\t|"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+#: Of UTF-32 before UTF-16, whose mark begins it; that of UTF-8 polars knows.
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+#: Names that polars gives to columns whose name was there already.
+_RENAMED = re.compile(r"(.*)_duplicated_\d+", re.DOTALL)
 #: Names that pandas gives the columns of an unnamed index.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
+@dataclass(frozen=True)
+class Cells:
+    """How the cells of a table are read.
+
+    Parameters
+    ----------
+    missing : sequence of str
+        Values of a CSV that are missing, besides empty ones.
+    encoding : str, optional
+        The encoding of a CSV. Default: UTF-8, or what a byte order mark says.
+    dates : sequence of str
+        Columns of text that are ISO 8601 dates.
+    find_dates : bool
+        Other features that are text in this form are dates, too.
+    """
+
+    missing: Sequence[str] = ()
+    encoding: str | None = None
+    dates: Sequence[str] = ()
+    find_dates: bool = False
+
+
+#: Of a table of which nothing is said.
+_PLAIN = Cells()
+
+
 def read_table(
-    path: str,
-    missing: Sequence[str] = (),
-    text: Collection[str] = (),
-    keep: Collection[str] = (),
-    dates: Collection[str] = (),
+    path: str, cells: Cells = _PLAIN, text: Collection[str] = (), keep: Collection[str] = ()
 ) -> pl.DataFrame:
     """Read a table without the index of a pandas frame; ``-`` is standard input.
 
     Parameters
     ----------
     path : str
-    missing : sequence of str
-        Values of a CSV that are missing, besides empty ones.
+    cells : Cells
+        What they mean; dates are not searched for here.
     text : collection of str
         Columns of a CSV that are text even if they look like numbers.
     keep : collection of str
         Columns to keep even if they are an index.
-    dates : collection of str
-        Columns of text that are ISO 8601 dates.
     """
     source: Source = io.BytesIO(sys.stdin.buffer.read()) if path == "-" else Path(path)
     head = _head(source)
     marks = (kind for mark, kind in _MAGIC.items() if head.startswith(mark))
     kind = next(marks, None) or _SUFFIXES.get(Path(path).suffix.lower(), "CSV")
     try:
-        frame = _READERS[kind](source) if kind in _READERS else _read_csv(source, head, missing, {*text, *dates})
+        if kind in _READERS:
+            frame = _READERS[kind](source)
+        else:
+            frame = _read_csv(path, _as_utf8(path, source, head, cells.encoding), cells.missing, {*text, *cells.dates})
         if kind in _READERS:
             frame = _without_index(path, frame, _index_columns(source, kind, frame.columns), keep)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError, zlib.error) as error:
         # a panic is what is left of some damaged files, and no Exception; the system names the file itself
         if isinstance(error, OSError) and error.filename is not None:
             raise
         reason = next(iter(str(error).splitlines()), "").rstrip(". ")
+        if kind == "CSV" and reason.startswith("invalid utf-8"):
+            raise _not_utf8(path) from error
         raise DataError(f"{named(path)} cannot be read as {kind}: {reason}") from error
-    written = [column for column in frame if column.name in dates and column.dtype == pl.String]
+    written = [column for column in frame if column.name in cells.dates and column.dtype == pl.String]
     return frame.with_columns(_parse_dates(path, column) for column in written)
+
+
+def find_dates(path: str, frame: pl.DataFrame, others: Collection[str]) -> list[pl.Series]:
+    """The columns of text, but for some others, of which all values are ISO 8601 dates, as dates."""
+    found = []
+    for column in frame:
+        if column.dtype == pl.String and column.name not in others and are_iso_dates(column.to_numpy()):
+            # what a few values spoil is left to the warning of the fit
+            with suppress(DataError):
+                found.append(_parse_dates(path, column))
+    return found
 
 
 def named(path: str) -> str:
@@ -107,11 +160,59 @@ def _without_index(path: str, frame: pl.DataFrame, index: Sequence[str], keep: C
     return frame.drop(left_out)
 
 
-def _read_csv(source: Source, head: bytes, missing: Sequence[str], text: Collection[str]) -> pl.DataFrame:
+def _as_utf8(path: str, source: Source, head: bytes, encoding: str | None) -> Source:
+    """A CSV in UTF-8, which is what polars reads."""
+    encoding = encoding or next((name for mark, name in _BYTE_ORDER_MARKS.items() if head.startswith(mark)), None)
+    if encoding is None:
+        _check_utf8(path, head)
+        return source
+    raw = source.read_bytes() if isinstance(source, Path) else source.getvalue()
+    try:
+        return io.BytesIO(_decompressed(path, raw).decode(encoding).removeprefix("\ufeff").encode())
+    except LookupError as error:
+        raise DataError(
+            f"--encoding {encoding!r} is not an encoding of text: use utf-8, utf-16, latin-1, cp1252 or another one "
+            "that Python knows"
+        ) from error
+    except UnicodeError as error:
+        raise DataError(f"{named(path)} is not text in the encoding {encoding!r} ({error})") from error
+
+
+def _decompressed(path: str, raw: bytes) -> bytes:
+    """The contents of a file that is to be decoded, which polars would decompress itself."""
+    if not raw.startswith(_COMPRESSED):
+        return raw
+    if raw.startswith(_ZSTD):
+        raise DataError(f"{named(path)} is compressed by zstd, and --encoding needs it as it is: decompress it first")
+    return gzip.decompress(raw) if raw.startswith(_COMPRESSED[0]) else zlib.decompress(raw)
+
+
+def _check_utf8(path: str, head: bytes) -> None:
+    """Check that the names of the columns are UTF-8; polars checks the cells."""
+    if head.startswith(_COMPRESSED):
+        return
+    if max(head[::2].count(0), head[1::2].count(0)) > len(head) / 4:
+        raise DataError(
+            f"{named(path)} is no text in UTF-8 but looks like UTF-16: name its encoding, such as --encoding utf-16-le"
+        )
+    try:
+        # the last character may be cut
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path) from error
+
+
+def _not_utf8(path: str) -> DataError:
+    return DataError(
+        f"{named(path)} is not text in UTF-8: name its encoding, such as --encoding latin-1 or --encoding cp1252"
+    )
+
+
+def _read_csv(path: str, source: Source, missing: Sequence[str], text: Collection[str]) -> pl.DataFrame:
+    head = _head(source)
     separator = "," if head.startswith(_COMPRESSED) else _separator(head)
     names = pl.read_csv(source, separator=separator, n_rows=0, infer_schema=False).columns
-    if isinstance(source, io.BytesIO):
-        source.seek(0)
+    _check_names(path, source, separator, names)
     frame = pl.read_csv(
         source,
         separator=separator,
@@ -122,6 +223,27 @@ def _read_csv(source: Source, head: bytes, missing: Sequence[str], text: Collect
     frame = frame.rename({name: name.strip() for name in frame.columns})
     texts = [_stripped(column, missing) for column in frame if column.dtype == pl.String]
     return frame.with_columns(column if column.name in text else _parse_numbers(column, separator) for column in texts)
+
+
+def _check_names(path: str, source: Source, separator: str, names: Sequence[str]) -> None:
+    """Check that no two columns have one name: polars gives the second one another name."""
+    repeated = [name for name, count in Counter(name.strip() for name in names).items() if count > 1]
+    renamed = [found[1] for found in map(_RENAMED.fullmatch, names) if found and found[1] in names]
+    if isinstance(source, io.BytesIO):
+        source.seek(0)
+    if renamed:
+        # unless they have just these names in the file
+        line = pl.read_csv(
+            source, separator=separator, has_header=False, n_rows=1, infer_schema=False, truncate_ragged_lines=True
+        ).row(0)
+        repeated += renamed if [name or "" for name in line] != list(names) else []
+        if isinstance(source, io.BytesIO):
+            source.seek(0)
+    if repeated:
+        raise DataError(
+            f"{named(path)} has more than one column named {some(list(dict.fromkeys(repeated)))}: give each column its "
+            "own name"
+        )
 
 
 def _separator(head: bytes) -> str:

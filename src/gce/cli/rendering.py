@@ -83,8 +83,8 @@ def size(count: int) -> str:
     return f"{count / 1000:.0f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
 
 
-def some(names: list[str], most: int = 8) -> str:
-    """The first names of a list, and how many more there are."""
+def some(names: Sequence[Any], most: int = 8) -> str:
+    """The first names or values of a list, and how many more there are."""
     listed = ", ".join(map(repr, names[:most]))
     return listed if len(names) <= most else f"{listed} and {len(names) - most:,} more"
 

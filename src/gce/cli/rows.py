@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gce.cli.failures import DataError
-from gce.cli.reading import named, read_table
+from gce.cli.reading import Cells, find_dates, named, read_table
 from gce.cli.rendering import counted, some, warn
 
+#: Names of identifiers, and how many rows a column must number to be one.
+_IDENTIFIER = re.compile(r"(?:^|[_\W])(?:id|ids|uid|uuid|index|key|nr|no)$|[a-z](?:Id|ID)$|^Id$|^ID$", re.ASCII)
+_FEWEST_NUMBERED = 20
 #: The fraction of numbers from which a text column is probably a mistake.
 _MOSTLY = 0.9
 
@@ -27,10 +31,12 @@ class Columns:
     weights: str | None = None
     groups: str | None = None
     drop: Sequence[str] = ()
+    #: Those that predictions carry, which are no features either.
+    keep: Sequence[str] = ()
 
     @property
     def special(self) -> list[str]:
-        named = (self.target, self.weights, self.groups, *self.drop)
+        named = (self.target, self.weights, self.groups, *self.drop, *self.keep)
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -46,6 +52,8 @@ class Rows:
     y : polars.Series of length n
     weight : array of shape (n,), optional
     groups : array of shape (n,), optional
+    dates : tuple of str
+        Columns of text that were recognised as dates.
     """
 
     file: str
@@ -53,6 +61,7 @@ class Rows:
     y: pl.Series
     weight: NDArray[np.float64] | None = None
     groups: NDArray[Any] | None = None
+    dates: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return self.X.height
@@ -60,31 +69,37 @@ class Rows:
     def take(self, index: NDArray[np.intp]) -> Rows:
         """The rows of an index, in its order."""
         pick = (None if part is None else part[index] for part in (self.weight, self.groups))
-        return Rows(self.file, self.X[index], self.y[index], *pick)
+        return Rows(self.file, self.X[index], self.y[index], *pick, self.dates)
 
 
 def load(
     train: str,
     test: str | None,
     columns: Columns,
-    missing: Sequence[str],
+    cells: Cells,
     drop_missing_target: bool,
-    keep: Sequence[str] = (),
-    dates: Sequence[str] = (),
+    categorical: Sequence[str] = (),
 ) -> tuple[Rows, Rows | None]:
-    """Read the training and the test table; ``keep`` names further columns that are not dropped as an index."""
+    """Read the training and the test table; ``categorical`` names columns that are neither dates nor an index."""
     if train == test == "-":
         raise DataError("standard input can be read only once: give one of the tables as a file")
-    kept = [*columns.special, *keep]
-    frame = read_table(train, missing, keep=kept, dates=dates)
-    for name in dates:
+    kept = [*columns.special, *categorical]
+    frame = read_table(train, cells, keep=kept)
+    for name in cells.dates:
         check_column(name, "dates", frame.columns, train)
-    rows = training_rows(train, frame, columns, drop_missing_target)
+    found = find_dates(train, frame, kept) if cells.find_dates else []
+    frame, names = frame.with_columns(found), tuple(column.name for column in found)
+    rows = replace(training_rows(train, frame, columns, drop_missing_target), dates=names)
     if test is None:
         return rows, None
     text = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    other = read_table(test, missing, text, kept, dates)
+    other = read_table(test, replace(cells, dates=(*cells.dates, *names)), text, kept)
     return rows, evaluation_rows(test, other, columns, rows.X.columns, drop_missing_target)
+
+
+def text_as_dates(names: Sequence[str]) -> str:
+    """What is said of columns of text that were recognised as dates."""
+    return f"{some(names)}, text in the form of ISO 8601 dates (--no-dates reads it as text)"
 
 
 def training_rows(path: str, frame: pl.DataFrame, columns: Columns, drop_missing_target: bool) -> Rows:
@@ -92,14 +107,16 @@ def training_rows(path: str, frame: pl.DataFrame, columns: Columns, drop_missing
     for what, name in {"target": columns.target, "weights": columns.weights, "groups": columns.groups}.items():
         if name is not None:
             check_column(name, what, frame.columns, path)
-    for name in columns.drop:
-        check_column(name, "drop", frame.columns, path)
+    for what, names in {"drop": columns.drop, "keep": columns.keep}.items():
+        for name in names:
+            check_column(name, what, frame.columns, path)
     frame = _with_target(path, frame, columns.target, drop_missing_target)
     X = frame.drop(columns.special)
     if X.width == 0:
         raise DataError(f"{named(path)} has no features besides {some(columns.special)}")
     for column in X:
         _warn_of_numbers(column)
+        _warn_of_identifier(column)
     return Rows(named(path), X, frame[columns.target], _weights(path, frame, columns), _groups(path, frame, columns))
 
 
@@ -170,6 +187,19 @@ def _groups(path: str, frame: pl.DataFrame, columns: Columns) -> NDArray[Any] | 
             f"--groups {columns.groups!r} is missing in {counted(column.null_count(), 'row')} of {named(path)}"
         )
     return np.asarray(column.to_list())
+
+
+def _warn_of_identifier(column: pl.Series) -> None:
+    """Warn of integers that number the rows, or are named so: of new rows they say nothing."""
+    if not column.dtype.is_integer() or len(column) < _FEWEST_NUMBERED or column.null_count():
+        return
+    low, high = column.min(), column.max()
+    numbered = high - low == len(column) - 1
+    if (numbered or _IDENTIFIER.search(column.name)) and column.n_unique() == len(column):
+        warn(
+            f"column {column.name!r} looks like an identifier (from {low} to {high}, each once) and is used as a "
+            f"feature: --keep {column.name!r} leaves it out, and carries it to predictions"
+        )
 
 
 def _warn_of_numbers(column: pl.Series) -> None:

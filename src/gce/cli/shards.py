@@ -13,9 +13,9 @@ from sklearn.base import is_classifier
 
 from gce.cli.failures import DataError
 from gce.cli.models import load_model
-from gce.cli.reading import read_table
+from gce.cli.reading import Cells, read_table
 from gce.cli.rows import Columns, Rows, evaluation_rows
-from gce.cli.tasks import MAX_CLASSES, ROWS_PER_CLASS, Task
+from gce.cli.tasks import MAX_CLASSES, ROWS_PER_CLASS, Task, check_kind
 from gce.cli.training import Training
 from gce.distributed.world import World, process_group
 from gce.preprocessing.dates import are_iso_dates
@@ -31,6 +31,8 @@ _INSTEAD = {
     "--dates": "write the column with a type of dates",
     "--drop-missing-target": "leave these rows out of the files",
     "--interval": "predict with Python, part by part",
+    "--encoding": "leave it out, Parquet and Arrow files have text in UTF-8",
+    "--keep": "predictions are in the order of the rows, part by part",
 }
 
 
@@ -72,7 +74,7 @@ def refuse(source: str, options: Mapping[str, Any]) -> None:
 
 
 def open_training(
-    train: str, test: str | None, columns: Columns, task: Task, categorical: Sequence[str], world: World
+    train: str, test: str | None, columns: Columns, task: Task, cells: Cells, categorical: Sequence[str], world: World
 ) -> Training:
     """Check the training files; the first process reads the test table.
 
@@ -86,6 +88,8 @@ def open_training(
         The columns that are no features.
     task : Task
         As given.
+    cells : Cells
+        How a test table in CSV is read.
     categorical : sequence of str
         Columns that are kept even if they are an index.
     world : World
@@ -96,18 +100,21 @@ def open_training(
     Training
     """
     shards = Shards(
-        train, target=columns.target, sample_weight=columns.weights, groups=columns.groups, drop=columns.drop
-    )
+        train, target=columns.target, sample_weight=columns.weights, groups=columns.groups,
+        drop=list(dict.fromkeys([*columns.drop, *columns.keep])),
+    )  # fmt: skip
     opened = shards.open()
     task, reason = resolve_shard_task(task, opened)
-    test_rows = None if test is None or world.rank else _test_rows(test, columns, opened, categorical)
+    test_rows = None if test is None or world.rank else _test_rows(test, columns, opened, cells, categorical)
     return Training(train, opened.rows, len(opened.columns), task, reason, (shards,), test=test_rows, shown=test_rows)
 
 
-def _test_rows(test: str, columns: Columns, opened: OpenShards, categorical: Sequence[str]) -> Rows:
+def _test_rows(test: str, columns: Columns, opened: OpenShards, cells: Cells, categorical: Sequence[str]) -> Rows:
     text = [name for name in opened.schema.names if kind_of(opened.schema.field(name).type) == "text"]
-    frame = read_table(test, (), text, [*columns.special, *categorical])
-    return evaluation_rows(test, frame, columns, opened.columns, drop_missing_target=False)
+    frame = read_table(test, cells, text, [*columns.special, *categorical])
+    rows = evaluation_rows(test, frame, columns, opened.columns, drop_missing_target=False)
+    check_kind(kind_of(opened.schema.field(columns.target).type), rows.y, rows.file)
+    return rows
 
 
 def resolve_shard_task(task: Task, opened: OpenShards) -> tuple[Task, str]:

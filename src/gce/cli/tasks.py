@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gce.cli.failures import DataError
+from gce.cli.rendering import some
 from gce.estimators import GCEClassifier, GCERegressor
 from gce.losses import REGRESSION
 from gce.preprocessing.dates import are_iso_dates
@@ -79,6 +80,35 @@ def values(y: pl.Series, task: Task) -> NDArray[Any]:
         raise DataError(f"the target {y.name!r} holds integers too large to be classes: write them as text")
     whole = y.dtype.is_float() and bool((y % 1 == 0).all())
     return np.asarray((y.cast(pl.Int64) if whole else y).to_list())
+
+
+def check_kind(kind: str | None, y: pl.Series, file: str) -> None:
+    """Check that targets of a test table are text if those of the fit are, and numbers if those are ("number")."""
+    if (kind == "number" and y.dtype == pl.String) or (kind == "text" and y.dtype.is_numeric()):
+        words = "numbers" if kind == "number" else "text"
+        raise DataError(
+            f"{file} has {y[0]!r} in the target {y.name!r}, which was {words} in the fit: write it in the same way, or "
+            "name such values with --missing"
+        )
+
+
+def check_labels(known: Sequence[Any], labels: NDArray[Any], target: str, file: str) -> None:
+    """Check that labels of a test table are among those of the fit: if none is, they are written in another way."""
+    others = sorted(set(labels.tolist()))
+    if set(known).isdisjoint(others):
+        raise DataError(
+            f"{file} has the labels {some(others)} in {target!r}, and the fit had {some(list(known))}: none is the "
+            "same, write them in the same way"
+        )
+
+
+def check_test(task: Task, y: pl.Series, test_y: pl.Series, file: str) -> None:
+    """Check that the targets of a test table are like those of the training rows."""
+    if task is Task.regression:
+        check_kind("number", test_y, file)
+    else:
+        known = np.unique(values(y, task)).tolist()
+        check_labels(known, values(test_y, task), y.name, file)
 
 
 def new_model(task: Task, categorical: Sequence[str] | None) -> Any:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gce.cli.reading import Cells
 from gce.cli.rows import Columns, Rows, load
-from gce.cli.tasks import Task, resolve_task, values
+from gce.cli.tasks import Task, check_test, resolve_task, values
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,8 @@ class Training:
         Rows for the metrics.
     shown : Rows, optional
         Rows for a report: those of the test, or else those of the fit if they are in memory.
+    dates : tuple of str
+        Columns of text that were recognised as dates.
     """
 
     file: str
@@ -41,6 +44,7 @@ class Training:
     extras: dict[str, Any] = field(default_factory=dict)
     test: Rows | None = None
     shown: Rows | None = None
+    dates: tuple[str, ...] = ()
 
 
 def read_training(
@@ -48,14 +52,15 @@ def read_training(
     test: str | None,
     columns: Columns,
     task: Task,
-    missing: Sequence[str],
+    cells: Cells,
     drop_missing_target: bool,
     categorical: Sequence[str],
-    dates: Sequence[str],
 ) -> Training:
     """Read the training and the test table into memory."""
-    rows, test_rows = load(train, test, columns, missing, drop_missing_target, categorical, dates)
+    rows, test_rows = load(train, test, columns, cells, drop_missing_target, categorical)
     task, reason = resolve_task(task, rows.y)
+    if test_rows is not None:
+        check_test(task, rows.y, test_rows.y, test_rows.file)
     return Training(
         rows.file,
         len(rows),
@@ -66,4 +71,5 @@ def read_training(
         {} if rows.groups is None else {"groups": rows.groups},
         test_rows,
         test_rows or rows,
+        rows.dates,
     )
