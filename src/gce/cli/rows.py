@@ -68,8 +68,8 @@ class Rows:
 
     def take(self, index: NDArray[np.intp]) -> Rows:
         """The rows of an index, in its order."""
-        pick = (None if part is None else part[index] for part in (self.weight, self.groups))
-        return Rows(self.file, self.X[index], self.y[index], *pick, self.dates)
+        weight, groups = (None if part is None else part[index] for part in (self.weight, self.groups))
+        return replace(self, X=self.X[index], y=self.y[index], weight=weight, groups=groups)
 
 
 def load(
@@ -193,7 +193,8 @@ def _warn_of_identifier(column: pl.Series) -> None:
     """Warn of integers that number the rows, or are named so: of new rows they say nothing."""
     if not column.dtype.is_integer() or len(column) < _FEWEST_NUMBERED or column.null_count():
         return
-    low, high = column.min(), column.max()
+    values = column.to_numpy()
+    low, high = int(values.min()), int(values.max())
     numbered = high - low == len(column) - 1
     if (numbered or _IDENTIFIER.search(column.name)) and column.n_unique() == len(column):
         warn(

@@ -288,16 +288,15 @@ def _digest_column(column: Any) -> bytes:
         present = chunk.drop_null() if chunk.null_count else chunk
         if types.is_null(present.type) or len(present) == 0:
             continue
-        _, *buffers = (None if one is None else np.frombuffer(one, np.uint8) for one in present.buffers())
+        _, first, *text = present.buffers()
         if is_text(present.type):
             width = 8 if types.is_large_string(present.type) else 4
-            offsets = buffers[0].view(f"i{width}")[present.offset :][: len(present) + 1]
-            lengths.update(np.diff(offsets).astype(np.int64))
-            if buffers[1] is not None:
-                content.update(buffers[1][offsets[0] : offsets[-1]])
+            offsets = np.frombuffer(first, f"i{width}")[present.offset :][: len(present) + 1]
+            lengths.update(np.diff(offsets).astype(np.int64).tobytes())
+            content.update(memoryview(text[0] or b"")[offsets[0] : offsets[-1]])
         else:
             width = present.type.bit_width // 8
-            content.update(buffers[0][present.offset * width :][: len(present) * width])
+            content.update(memoryview(first)[present.offset * width :][: len(present) * width])
     return validity.digest() + lengths.digest() + content.digest()
 
 
