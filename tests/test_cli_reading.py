@@ -21,8 +21,8 @@ from gce.cli.figures import NOTHING, known
 from gce.cli.peers import encode
 from gce.cli.reading import Cells, read_table
 from gce.cli.rendering import json_of, size, some
-from gce.cli.rows import Columns, evaluation_rows, load, training_rows
-from gce.cli.tasks import Task, check_kind, check_test, resolve_task, values
+from gce.cli.rows import Columns, Rows, check_test, evaluation_rows, load, training_rows
+from gce.cli.tasks import Task, check_kind, resolve_task, values
 
 TABLE = pl.DataFrame(
     {"a": [1, 2, None], "b": ["x", None, "z y"], "c": [True, None, False], "d": [0.5, 1e-3, -2.0]},
@@ -401,19 +401,19 @@ def test_a_number_of_the_rows_is_pointed_at(capsys, name, values, said):
     ],
 )
 def test_labels_that_are_written_in_another_way_are_shown(known, labels, words):
-    y, other = pl.Series("y", known), pl.Series("y", labels)
+    y, other = (Rows(file, pl.DataFrame(), pl.Series("y", own)) for file, own in (("t.csv", known), ("e.csv", labels)))
     if words is None:
-        check_test(Task.classification, y, other, "e.csv")
+        check_test(Task.classification, y, other)
         return
     with pytest.raises(DataError) as error:
-        check_test(Task.classification, y, other, "e.csv")
+        check_test(Task.classification, y, other)
     assert words in str(error.value)
 
 
 def test_a_test_target_of_another_kind_is_refused():
     numbers, text = pl.Series("y", [1.5, 2.5]), pl.Series("y", ["n/a", "2.5"])
     with pytest.raises(DataError, match=r"e\.csv has 'n/a' in the target 'y', which was numbers in the fit"):
-        check_test(Task.regression, numbers, text, "e.csv")
+        check_test(Task.regression, Rows("t.csv", pl.DataFrame(), numbers), Rows("e.csv", pl.DataFrame(), text))
     with pytest.raises(DataError, match=r"e\.csv has 1\.5 in the target 'y', which was text in the fit"):
         check_kind("text", numbers, "e.csv")
 

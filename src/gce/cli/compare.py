@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 
 from gce._utils.version import __version__
@@ -20,8 +20,8 @@ from gce.cli.peers import PEERS
 from gce.cli.picture import draw
 from gce.cli.reading import Cells
 from gce.cli.rendering import counted, json_of, say, show
-from gce.cli.rows import Columns, Rows, load, text_as_dates
-from gce.cli.tasks import Task, check_test, resolve_task
+from gce.cli.rows import Columns, Rows, check_test, load, text_as_dates
+from gce.cli.tasks import Task, resolve_task
 from gce.io.atomic import write_bytes
 
 _TEST_FRACTION = 0.2
@@ -60,8 +60,7 @@ def compare(
     cells = Cells(missing or (), encoding, dates or (), find_dates=not no_dates)
     rows, test_rows = load(train, test, columns, cells, drop_missing_target, categorical or ())
     task, reason = resolve_task(task, rows.y)
-    if test_rows is not None:
-        check_test(task, rows.y, test_rows.y, test_rows.file)
+    check_test(task, rows, test_rows)
     where = f"others (split seed {seed})" if test_rows is None else f"of {test_rows.file}"
     if test_rows is None:
         rows, test_rows = _split(rows, seed)
@@ -89,11 +88,14 @@ def compare(
         sys.stdout.write(json_of(document))
     elif not quiet:
         absent = [f"not installed: {', '.join(not_installed)}"] if not_installed else []
-        dates_found = [escape(f"dates: {text_as_dates(rows.dates)}")] if rows.dates else []
-        show(escape(title), f"[bold]{task}[/bold]: {escape(reason)}", *dates_found, terminal_table(task, results))
+        show(*_table(title, task, reason + text_as_dates(rows.dates), results))
         show(*(escape(line) for line in (*notes(comparison.note, results), *absent, *map(str, files))))
     if interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _table(title: str, task: Task, reason: str, results: list[Result]) -> list[RenderableType]:
+    return [escape(title), f"[bold]{task}[/bold]: {escape(reason)}", terminal_table(task, results)]
 
 
 def _split(rows: Rows, seed: int) -> tuple[Rows, Rows]:

@@ -174,8 +174,8 @@ def _write(model: Any, out: Path | None, report: Path | None, shown: Rows | None
 
 def _heading(training: Training, target: str) -> str:
     about = f"{counted(training.rows, 'row')}, {counted(training.columns, 'column')}, target {target!r}"
-    dates = f"\ndates: {escape(text_as_dates(training.dates))}" if training.dates else ""
-    return escape(f"{training.file}: {about}") + f"\n[bold]{training.task}[/bold]: {escape(training.reason)}{dates}"
+    reason = training.reason + text_as_dates(training.dates)
+    return escape(f"{training.file}: {about}") + f"\n[bold]{training.task}[/bold]: {escape(reason)}"
 
 
 def _summary(result: dict[str, Any]) -> list[RenderableType]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gce.cli.failures import DataError
 from gce.cli.reading import Cells, find_dates, named, read_table
 from gce.cli.rendering import counted, some, warn
+from gce.cli.tasks import Task, check_kind, check_labels, values
 
 #: Names of identifiers, and how many rows a column must number to be one.
 _IDENTIFIER = re.compile(r"(?:^|[_\W])(?:id|ids|uid|uuid|index|key|nr|no)$|[a-z](?:Id|ID)$|^Id$|^ID$", re.ASCII)
@@ -97,9 +98,20 @@ def load(
     return rows, evaluation_rows(test, other, columns, rows.X.columns, drop_missing_target)
 
 
+def check_test(task: Task, rows: Rows, test: Rows | None) -> None:
+    """Check that the targets of a test table, if there is one, are like those of the training rows."""
+    if test is None:
+        return
+    if task is Task.regression:
+        check_kind("number", test.y, test.file)
+    else:
+        check_labels(np.unique(values(rows.y, task)).tolist(), values(test.y, task), rows.y.name, test.file)
+
+
 def text_as_dates(names: Sequence[str]) -> str:
-    """What is said of columns of text that were recognised as dates."""
-    return f"{some(names)}, text in the form of ISO 8601 dates (--no-dates reads it as text)"
+    """A line about columns of text that were recognised as dates; nothing if there are none."""
+    form = "text in the form of ISO 8601 dates (--no-dates reads it as text)"
+    return f"\ndates: {some(names)}, {form}" if names else ""
 
 
 def training_rows(path: str, frame: pl.DataFrame, columns: Columns, drop_missing_target: bool) -> Rows:

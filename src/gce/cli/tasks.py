@@ -102,15 +102,6 @@ def check_labels(known: Sequence[Any], labels: NDArray[Any], target: str, file: 
         )
 
 
-def check_test(task: Task, y: pl.Series, test_y: pl.Series, file: str) -> None:
-    """Check that the targets of a test table are like those of the training rows."""
-    if task is Task.regression:
-        check_kind("number", test_y, file)
-    else:
-        known = np.unique(values(y, task)).tolist()
-        check_labels(known, values(test_y, task), y.name, file)
-
-
 def new_model(task: Task, categorical: Sequence[str] | None) -> Any:
     """An unfitted estimator for a task; ``categorical`` names columns of numbers that are categories."""
     model = GCEClassifier() if task is Task.classification else GCERegressor()

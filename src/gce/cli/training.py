@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gce.cli.reading import Cells
-from gce.cli.rows import Columns, Rows, load
-from gce.cli.tasks import Task, check_test, resolve_task, values
+from gce.cli.rows import Columns, Rows, check_test, load
+from gce.cli.tasks import Task, resolve_task, values
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,7 @@ def read_training(
     """Read the training and the test table into memory."""
     rows, test_rows = load(train, test, columns, cells, drop_missing_target, categorical)
     task, reason = resolve_task(task, rows.y)
-    if test_rows is not None:
-        check_test(task, rows.y, test_rows.y, test_rows.file)
+    check_test(task, rows, test_rows)
     return Training(
         rows.file,
         len(rows),
