@@ -149,6 +149,7 @@ def of_version_7():
     yield "gce_amounts_base", gce.GCERegressor(basis=tree, loss="huber", **GREEDY), X, two
     ranks = pd.Categorical(label, categories=sorted(set(label), reverse=True), ordered=True)
     yield "gce_ranks", gce.GCEClassifier(basis=tree, loss="ordinal", **GREEDY), X, ranks
+    yield "gce_range", gce.GCERegressor(basis=tree, clip_predictions="range", **GREEDY), X, number
 
 
 def also_given(name, X):

@@ -145,4 +145,4 @@ def test_residuals_are_in_the_units_of_the_target():
             return pred.exp()
 
     scores = HeldOutScores(torch.zeros(2, 1), torch.tensor([[3.0], [0.5]]), torch.ones(2))
-    np.testing.assert_array_equal(held_out_residuals(Exponential(), scores), [[2.0], [-0.5]])
+    np.testing.assert_array_equal(held_out_residuals(Exponential().predict, scores), [[2.0], [-0.5]])

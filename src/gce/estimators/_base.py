@@ -69,6 +69,8 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
     monotonic_cst: Mapping[str, int] | ArrayLike | None
     #: Only trees can keep columns apart: models of networks have no such parameter.
     interaction_cst: str | Sequence[Collection[int | str]] | None = None
+    #: Only greedy regressors clip what they predict.
+    clip_predictions: str | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from gce._utils.random import Streams
@@ -33,6 +34,7 @@ from gce.estimators._validation import (
     hull_bound,
     monotonic_signs,
     read_rows,
+    within_range,
 )
 from gce.losses import Loss, Ordinal
 from gce.preprocessing.splits import from_splits, training_rows_first
@@ -89,7 +91,7 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
     problem = build_problem("cpu", table, loss, rows.X, rows.target, members, offset, bound, own)
     data = FitData(
         table=table,
-        target=target,
+        target=target if chosen.range_y is None else within_range(model, target, _encoded_range(chosen, target)),
         loss=loss,
         problem=problem,
         scorer=None,
@@ -153,11 +155,17 @@ def _fraction(model: Any) -> float | None:
     return HELD_OUT if model.cv is not None else model.validation_fraction
 
 
+def _encoded_range(chosen: Chosen, target: Target) -> NDArray[np.float64]:
+    """The least and the greatest targets of all rows, encoded, ``(2, k)``."""
+    assert chosen.range_y is not None
+    return target.encode(chosen.range_y if chosen.range_y.shape[1] > 1 else chosen.range_y[:, 0])
+
+
 def _reaching(given: Any, chosen: Chosen, target: Target, loss: Loss) -> Bound:
     """A bound for the targets of all rows, not only of the chosen ones; all must be in the domain of the loss."""
     if chosen.range_y is None:
         return hull_bound(given)
-    ends = torch.from_numpy(target.encode(chosen.range_y if chosen.range_y.shape[1] > 1 else chosen.range_y[:, 0]))
+    ends = torch.from_numpy(_encoded_range(chosen, target))
     loss.check_targets(ends)
     if given is not None:
         return hull_bound(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from gce.preprocessing.targets import (
 )
 from gce.training.calibration import residual_range
 from gce.training.scores import residual_scales
-from gce.training.targets import ClassTarget, NumberTarget, Target
+from gce.training.targets import CLIPPED, ClassTarget, NumberTarget, Target
 
 #: What losses are for that some estimators cannot take; those of users are taken by all.
 _FOR: dict[type[Loss], str] = {
@@ -87,6 +87,8 @@ class Regression(RegressorMixin, ConvexModel):
     def _predict(self, X: Any, base_score: ArrayLike | None) -> Array:
         pred = self.raw_predict(X)
         if base_score is not None:
+            if cast(NumberTarget, self.result_.target).limits is not None:
+                raise ValueError(CLIPPED)
             pred = pred + torch.from_numpy(check_base_score(base_score, *pred.shape)).to(pred.device)
         return self.predict_from_raw(pred)
 
@@ -178,7 +180,7 @@ class Regression(RegressorMixin, ConvexModel):
         among("auto", "scaled", "constant").check("method", method)
         if not self.result_.target.has_intervals:
             raise ValueError("a model of several quantiles has no interval around each: its predictions are the ends")
-        mean = self.loss_.predict(self.raw_predict(X)).cpu().numpy()
+        mean = cast(NumberTarget, self.result_.target).means(self.loss_, self.raw_predict(X)).cpu().numpy()
         if len(self.residuals_) == 0:
             raise ValueError(
                 "an interval needs rows that were held out, and this fit held out none: use cv or validation_fraction"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -52,7 +52,7 @@ from gce.training.data import FitData, GivenTargets
 from gce.training.problem import Metric, Problem
 from gce.training.result import FitResult
 from gce.training.scoring import ScorerMetric
-from gce.training.targets import Target, with_base
+from gce.training.targets import CLIPPED, NumberTarget, Target, with_base
 
 Array = NDArray[np.float64]
 #: From the task, the loss, targets ``(n, k)``, weights ``(n,)`` and the offset to the bound ``(k,)`` of the hull.
@@ -204,12 +204,26 @@ def read_rows(
     if isinstance(loss, Ordinal) and target.classes is not None:
         check_order(order, target.classes)
     base = None if given.base_score is None else check_base_score(given.base_score, len(y), encoded.shape[1])[kept]
+    if base is not None and model.clip_predictions is not None:
+        raise ValueError(CLIPPED)
+    target = within_range(model, target, np.stack([encoded.min(0), encoded.max(0)]), previous)
     encoded, weight, targets = _weighted(target, loss, encoded, weight, base)
     weight = normalize_equal(weight)
     if previous is None:
         loss = loss.for_targets(torch.from_numpy(encoded), torch.from_numpy(weight))
     groups = None if given.groups is None else take(check_groups(given.groups, len(y)), kept)
     return EncodedRows(TrainingRows(X, encoded, codes, weight, kept, groups, len(y)), schema, target, loss, targets)
+
+
+def within_range(model: Any, target: Target, ends: Array, previous: FitResult | None = None) -> Target:
+    """A target whose predictions stay within the ends ``(2, k)`` of the encoded targets, if the model asks for it."""
+    if model.clip_predictions is None:
+        return target
+    # a continued fit has learned from earlier targets too
+    earlier = None if previous is None else cast(NumberTarget, previous.target).limits
+    if earlier is not None:
+        ends = np.stack([np.minimum(ends[0], earlier[0]), np.maximum(ends[1], earlier[1])])
+    return cast(NumberTarget, target).clipped(ends)
 
 
 def _weighted(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from gce._utils.params import Rules
+from gce._utils.params import NONE, Rules, among
 from gce.estimators._base import Array
 from gce.estimators._editable import EditableEnsemble
 from gce.estimators._greedy import GREEDY_RULES
@@ -73,6 +73,10 @@ default="auto"
         ten have a range of at most twice the median range (they look measured in one unit), else "robust".
     clip : float or None, default=4.0
         Outliers are then clipped smoothly by ``z / (1 + (z/clip)^4)^(1/4)``; None: not at all.
+    clip_predictions : {"range"}, optional
+        "range": predictions below the least or above the greatest target of the training rows (of positive weight, of
+        each output) are moved to it. The fit is the same; no prediction is then worse for a target within the range,
+        but a target beyond it cannot be reached. Default: predictions stay within the hull only, which is wider.
     monotonic_cst : array-like of shape (d,) or dict by name, optional
         For each column of ``X`` whether predictions (of all targets) increase (1) or decrease (-1) with it, or are
         unconstrained (0). Trees, of forests too, are then split within bounds, networks' weights keep their signs, and
@@ -159,7 +163,7 @@ default="auto"
     True
     """
 
-    parameter_rules: ClassVar[Rules] = GREEDY_RULES
+    parameter_rules: ClassVar[Rules] = {**GREEDY_RULES, "clip_predictions": among("range") | NONE}
 
     def __init__(
         self,
@@ -173,6 +177,7 @@ default="auto"
         categorical_features: Any = "from_dtype",
         scale: str = "auto",
         clip: float | None = 4.0,
+        clip_predictions: str | None = None,
         monotonic_cst: Mapping[str, int] | ArrayLike | None = None,
         interaction_cst: str | Sequence[Collection[int | str]] | None = None,
         max_atoms: int | str = "auto",
@@ -199,6 +204,7 @@ default="auto"
         self.categorical_features = categorical_features
         self.scale = scale
         self.clip = clip
+        self.clip_predictions = clip_predictions
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
         self.max_atoms = max_atoms

@@ -98,6 +98,13 @@ def _restore_residuals(parts: Parts) -> NDArray[np.float64]:
     return residuals.numpy()
 
 
+def _restore_limits(parts: Parts) -> NDArray[np.float64]:
+    limits = parts.finite("array", 2, None)
+    if (limits[0] > limits[1]).any():
+        raise ValueError("a lower limit must not be above the upper one")
+    return limits.numpy()
+
+
 def _restore_times(parts: Parts) -> NDArray[np.float64]:
     times = parts.finite("array", None)
     if times[0] <= 0 or (times.diff() <= 0).any():
@@ -247,6 +254,7 @@ FITTED = {
     "_joint": Codec(_store_value, lambda parts: parts.flag("value")),
     "_one_dimensional": Codec(_store_value, lambda parts: parts.flag("value")),
     "_base_score": Codec(_store_value, lambda parts: parts.flag("value")),
+    "_limits": Codec(_store_array, _restore_limits),
     "_labels": Codec(_store_value, lambda parts: parts.integer("value", 2, 2**31)),
     "event_times_": Codec(_store_array, _restore_times),
     "_scale": Codec(_store_array, _restore_times),
@@ -288,6 +296,7 @@ def check_complete(fitted: dict[str, Any], task: str, editable: bool) -> None:
         and (task != "numbers" or fitted["residuals_"].shape[1] == outputs)
         and (task != "survival" or _is_survival(fitted))
         and not (fitted.get("_one_dimensional") and outputs > 1)
+        and ("_limits" not in fitted or (task == "numbers" and fitted["_limits"].shape[1] == outputs))
         and _spans(fitted.get("_interactions"), columns)
     )
     if not consistent:

@@ -28,6 +28,7 @@ _FREE = {
     "verbose",
     "warm_start",
     "temperature",
+    "clip_predictions",
     "random_state",
 }
 

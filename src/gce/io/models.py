@@ -313,7 +313,8 @@ def _target(model: Any, fitted: dict[str, Any]) -> Target:
         return OrdinalTarget(fitted["classes_"], model.class_weight, model.temperature)
     if "classes_" in fitted:
         return ClassTarget(fitted["classes_"], model.class_weight, model.temperature)
-    return NumberTarget(len(fitted["offset_"]), fitted["_one_dimensional"], fitted["loss_"].outputs_per_target)
+    repeats, limits = fitted["loss_"].outputs_per_target, fitted.get("_limits")
+    return NumberTarget(len(fitted["offset_"]), fitted["_one_dimensional"], repeats, limits)
 
 
 def _calibration(parts: Parts, fitted: dict[str, Any], device: torch.device) -> Calibration:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.losses import Loss
+from gce.preprocessing.mixed import Rows
 from gce.training.problem import Problem
 
 if TYPE_CHECKING:
@@ -163,14 +164,14 @@ def _least(loss: Loss, rows: HeldOutScores, hottest: float) -> float:
     return 1 / float(found.x) if found.fun < plain - _WORTH * abs(plain) else 1.0
 
 
-def held_out_residuals(loss: Loss, rows: HeldOutScores) -> Tensor:
-    """Residuals ``(h, k)`` in the units of the targets."""
-    return rows.y - loss.predict(rows.pred)
+def held_out_residuals(predict: Callable[[Tensor], Tensor], rows: HeldOutScores) -> Tensor:
+    """Residuals ``(h, k)`` of predictions from raw scores, in the units of the targets."""
+    return rows.y - predict(rows.pred)
 
 
 def with_scale(
     found: Calibration,
-    loss: Loss,
+    predict: Callable[[Tensor], Tensor],
     problem: Problem,
     rows: HeldOutScores,
     members: Sequence[ConvexEnsemble],
@@ -181,7 +182,8 @@ def with_scale(
     Parameters
     ----------
     found : Calibration
-    loss : Loss
+    predict : callable
+        From raw scores ``(n, k)`` to predictions of the targets.
     problem : Problem
         What ``rows`` were held out of.
     rows : HeldOutScores
@@ -203,8 +205,14 @@ def with_scale(
     # it fits a family, and families are calibrated by this module
     from gce.training.residual_scale import fit_scale
 
-    residual = held_out_residuals(loss, rows)
-    return replace(found, scale=fit_scale(problem, residual, rows.weight, members, deadline))
+    residual = held_out_residuals(predict, rows)
+    predictors = [_composed(member, predict) for member in members]
+    return replace(found, scale=fit_scale(problem, residual, rows.weight, predictors, deadline))
+
+
+def _composed(member: ConvexEnsemble, predict: Callable[[Tensor], Tensor]) -> Callable[[Rows], Tensor]:
+    """Predictions of a member from encoded rows."""
+    return lambda X: predict(member(X))
 
 
 def spread_residuals(rows: HeldOutScores) -> Array:

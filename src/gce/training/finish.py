@@ -6,7 +6,8 @@ import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -35,6 +36,7 @@ from gce.training.rounds import EpochRecord, FamilyRecord
 
 if TYPE_CHECKING:
     from gce.training.fit import FittedFamilies
+    from gce.training.targets import NumberTarget
 
 Array = NDArray[np.float64]
 
@@ -227,7 +229,8 @@ def _scaled(
     if not (data.target.has_intervals and len(rows.y)):
         return found
     members = [ensemble.of_member(m) for m in range(ensemble.members)]
-    return with_scale(found, data.loss, data.problem, rows, members, deadline)
+    predict = partial(cast("NumberTarget", data.target).means, data.loss)
+    return with_scale(found, predict, data.problem, rows, members, deadline)
 
 
 def _scaled_in_time(

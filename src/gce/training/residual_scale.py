@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,7 +78,7 @@ def fit_scale(
     problem: Problem,
     residual: Tensor,
     weight: Tensor,
-    members: Sequence[ConvexEnsemble] = (),
+    members: Sequence[Callable[[Rows], Tensor]] = (),
     deadline: float = math.inf,
 ) -> ResidualScale | None:
     """Fit scales to the residuals of held-out rows.
@@ -96,8 +96,8 @@ def fit_scale(
         Of each pair of a member and a row that it holds out, in the order of ``problem.held_out.nonzero()``.
     weight : Tensor of shape (h,)
         Their sample weights.
-    members : sequence of ConvexEnsemble, optional
-        The members that predicted the rows, where new rows are predicted by their mean.
+    members : sequence of callables, optional
+        From encoded rows to the predictions of the members, where new rows are predicted by their mean.
     deadline : float, default=math.inf
         On the clock of ``time.monotonic``.
 
@@ -251,7 +251,7 @@ def _narrower(residual: Tensor, scale: Tensor, weight: Tensor) -> bool:
 
 
 def _left_by_averaging(
-    members: Sequence[ConvexEnsemble], problem: Problem, pairs: _Pairs, scale: Tensor, unit: Tensor
+    members: Sequence[Callable[[Rows], Tensor]], problem: Problem, pairs: _Pairs, scale: Tensor, unit: Tensor
 ) -> Tensor:
     """What the mean of members leaves of the size of a member's residuals, ``(k,)``, at most 1.
 
@@ -267,7 +267,7 @@ def _left_by_averaging(
         return torch.ones_like(scale[0])
     some = torch.arange(0, len(pairs.row), math.ceil(len(pairs.row) / _GAIN_PAIRS), device=scale.device)
     X = pairs.X[pairs.row[some]]
-    preds = torch.stack([problem.loss.predict(member(X)) / unit for member in members])
+    preds = torch.stack([member(X) / unit for member in members])
     other = (torch.arange(count, device=scale.device)[:, None] != pairs.member[some])[..., None]
     mean = (other * preds).sum(0) / (count - 1)
     variance = (other * (preds - mean).square()).sum(0) / (count - 2)

@@ -31,6 +31,12 @@ from gce.training.calibration import (
 
 Array = NDArray[np.float64]
 
+#: What both a fit and its predictions say.
+CLIPPED = (
+    "clip_predictions='range' cannot be used with base_score: the range of the targets is that of rows with other base "
+    "scores, such as other exposures; set clip_predictions=None and fit again"
+)
+
 
 class Target(Protocol):
     """A prediction task whose targets are known."""
@@ -104,7 +110,7 @@ class Target(Protocol):
         """What a file keeps of the task and its calibration, by the names of ``gce.io.attributes``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NumberTarget:
     """Numbers, one target or several.
 
@@ -115,11 +121,14 @@ class NumberTarget:
         Predictions are of shape ``(n,)``: ``y`` was, and the loss has one output for it.
     repeats : int, default=1
         Outputs of each target: several quantiles of the same numbers.
+    limits : array of shape (2, k), optional
+        The least and the greatest prediction of each output; others are clipped. Default: predictions are not clipped.
     """
 
     outputs: int
     one_dimensional: bool
     repeats: int = 1
+    limits: Array | None = None
 
     classes: ClassVar[None] = None
     classifies: ClassVar[bool] = False
@@ -151,7 +160,8 @@ class NumberTarget:
             had = self.outputs // self.repeats
             raise ValueError(f"the model was fitted to {had} target(s), but y now has {target.shape[1]}")
         check_spread(target)
-        return replace(self, one_dimensional=y.ndim == 1 and self.repeats == 1), self._repeated(target), None
+        more = replace(self, one_dimensional=y.ndim == 1 and self.repeats == 1, limits=None)
+        return more, self._repeated(target), None
 
     def decode(self, target: Array) -> NDArray[Any]:
         return target[:, 0] if target.shape[1] == self.repeats else target[:, :: self.repeats]
@@ -159,8 +169,24 @@ class NumberTarget:
     def summed(self, target: Array) -> tuple[Array, None]:
         return target[:, :: self.repeats], None
 
+    def clipped(self, limits: Array) -> NumberTarget:
+        """The same task, whose predictions stay within limits ``(2, k)``."""
+        return replace(self, limits=limits)
+
+    def means(self, loss: Loss, pred: Tensor) -> Tensor:
+        """Predictions ``(n, k)`` from raw scores, clipped to the limits if there are any.
+
+        Clipping is the projection onto an interval. If the target lies in the interval, the prediction moves towards
+        it and never past it, so that no loss rises that grows with the distance from the target on either side.
+        """
+        mean = loss.predict(pred)
+        if self.limits is None:
+            return mean
+        low, high = torch.from_numpy(self.limits).to(mean)
+        return mean.clamp(low, high)
+
     def predicted(self, loss: Loss, pred: Tensor) -> Array:
-        mean = loss.predict(pred).cpu().numpy()
+        mean = self.means(loss, pred).cpu().numpy()
         return mean[:, 0] if self.one_dimensional else mean
 
     def decision(self, loss: Loss, pred: Tensor) -> Array:
@@ -198,7 +224,7 @@ class NumberTarget:
         """Numbers can always rise or fall."""
 
     def calibrate(self, loss: Loss, rows: HeldOutScores) -> Calibration:
-        residuals = spread_residuals(HeldOutScores(loss.predict(rows.pred), rows.y, rows.weight))
+        residuals = spread_residuals(HeldOutScores(self.means(loss, rows.pred), rows.y, rows.weight))
         return Calibration(residuals=residuals)
 
     def calibrate_in_sample(self, loss: Loss, n_rows: int, train: Callable[[], HeldOutScores]) -> Calibration:
@@ -214,7 +240,8 @@ class NumberTarget:
         return of_numbers(y, predicted, weight)
 
     def stored(self, calibration: Calibration) -> dict[str, Any]:
-        return {"residuals_": calibration.residuals, "_one_dimensional": self.one_dimensional}
+        stored = {"residuals_": calibration.residuals, "_one_dimensional": self.one_dimensional}
+        return stored if self.limits is None else {**stored, "_limits": self.limits}
 
 
 def _pick_loss(given: str | Loss) -> Loss:

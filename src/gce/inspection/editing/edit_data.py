@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from gce.losses.risk import Risk
 from gce.training.calibration import HeldOutScores, gather_held_out, with_scale
 from gce.training.problem import Problem
 from gce.training.result import FitResult
-from gce.training.targets import Target
+from gce.training.targets import NumberTarget, Target
 
 Array = NDArray[np.float64]
 
@@ -187,7 +188,8 @@ def with_weights(
     if calibration is None:
         return edited
     if data.target.has_intervals:
-        calibration = with_scale(calibration, result.loss, data.problem, rows, simplices(edited))
+        predict = partial(cast(NumberTarget, data.target).means, result.loss)
+        calibration = with_scale(calibration, predict, data.problem, rows, simplices(edited))
     return replace(edited, calibration=calibration)
 
 

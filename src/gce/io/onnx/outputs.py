@@ -15,6 +15,7 @@ from gce.training.result import FitResult
 
 if TYPE_CHECKING:
     from gce.training.survival import SurvivalTarget
+    from gce.training.targets import NumberTarget
 
 
 def add_answers(graph: Graph, result: FitResult, raw: str) -> dict[str, Any]:
@@ -38,7 +39,10 @@ def add_answers(graph: Graph, result: FitResult, raw: str) -> dict[str, Any]:
     if isinstance(loss, Hazards):
         return _survival(graph, result, loss, raw)
     if not target.classifies:
-        graph.output("variable", inverse_link(graph, loss, raw), np.float64, outputs)
+        mean, limits = inverse_link(graph, loss, raw), cast("NumberTarget", target).limits
+        if limits is not None:
+            mean = graph("Min", graph("Max", mean, limits[:1]), limits[1:])
+        graph.output("variable", mean, np.float64, outputs)
         return {}
     temperature = result.calibration.temperature
     tempered = raw if temperature == 1 else graph("Div", raw, np.float64(temperature))
