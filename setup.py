@@ -6,11 +6,14 @@ Everything else about the package is in pyproject.toml. The libraries have no Py
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -36,13 +39,44 @@ STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
 INTERFACE = [("Py_LIMITED_API", "0x030B0000")] if STABLE else []
 
 
-class SeparateObjects(build_ext):
-    """Each extension has object files of its own: the same sources are compiled by other flags, at once by ``-j``."""
+def processors() -> int:
+    """How many sources are compiled at a time: MAX_JOBS, as for other packages, or the processors of this process."""
+    given = os.environ.get("MAX_JOBS")
+    if given is not None:
+        if not given.isdecimal() or int(given) == 0:
+            raise SystemExit(f"MAX_JOBS must be a positive integer, got {given!r}")
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class ParallelBuild(build_ext):
+    """Sources of all extensions are compiled at once, by ``--parallel`` or else by :func:`processors` compilers.
+
+    Each extension has object files of its own: the same sources are compiled by other flags.
+    """
+
+    def build_extensions(self) -> None:
+        jobs = processors() if self.parallel in (None, True) else int(self.parallel)
+        # one thread for each extension waits for its sources, which share the compilers
+        self.parallel = len(self.extensions)
+        with ThreadPoolExecutor(jobs) as self.compilers:
+            super().build_extensions()
 
     def build_extension(self, ext: Extension) -> None:
         own = copy(self)
         own.build_temp = str(Path(self.build_temp) / ext.name)
+        # compilers make the folders of their object files themselves, but not at once
+        for source in ext.sources:
+            (Path(own.build_temp) / source).parent.mkdir(parents=True, exist_ok=True)
+        own.compiler = copy(self.compiler)
+        own.compiler.compile = self.compile_at_once
         build_ext.build_extension(own, ext)
+
+    def compile_at_once(self, sources: list[str], **options: Any) -> list[str]:
+        """Compile each source by a compiler of its own, the longest first; object files in the order of the sources."""
+        longest_first = sorted(sources, key=lambda source: -Path(source).stat().st_size)
+        begun = {source: self.compilers.submit(self.compiler.compile, [source], **options) for source in longest_first}
+        return [name for source in sources for name in begun[source].result()]
 
 
 def extensions() -> list[Extension]:
@@ -67,6 +101,6 @@ def extensions() -> list[Extension]:
 
 setup(
     ext_modules=extensions(),
-    cmdclass={"build_ext": SeparateObjects},
+    cmdclass={"build_ext": ParallelBuild},
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE else {},
 )

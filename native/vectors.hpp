@@ -16,6 +16,7 @@ template <class T> struct Vector;
 
 #if defined(__AVX512F__)
 
+// Under a mask of all lanes: without one, gcc 12's own header reads a register that it has not initialised, and warns.
 #define GCE_VECTOR(T, REGISTER, WIDTH, KIND, MASKED)                                                                     \
     template <> struct Vector<T> {                                                                                       \
         static constexpr int width = WIDTH;                                                                              \
@@ -26,8 +27,10 @@ template <class T> struct Vector;
         Vector operator+(Vector b) const { return {_mm512_add_##KIND(v, b.v)}; }                                         \
         Vector operator-(Vector b) const { return {_mm512_sub_##KIND(v, b.v)}; }                                         \
         Vector operator*(Vector b) const { return {_mm512_mul_##KIND(v, b.v)}; }                                         \
-        Vector relu() const { return {_mm512_max_##KIND(_mm512_setzero_##KIND(), v)}; }                                  \
-        Vector clip() const { return {_mm512_max_##KIND(all(-1).v, _mm512_min_##KIND(all(1).v, v))}; }                   \
+        Vector relu() const { return {_mm512_maskz_max_##KIND(-1, _mm512_setzero_##KIND(), v)}; }                        \
+        Vector clip() const {                                                                                            \
+            return {_mm512_maskz_max_##KIND(-1, all(-1).v, _mm512_maskz_min_##KIND(-1, all(1).v, v))};                   \
+        }                                                                                                                \
         Vector where_positive(Vector t) const {                                                                          \
             return {_mm512_maskz_mov_##KIND(MASKED(t.v, _mm512_setzero_##KIND(), _CMP_GT_OQ), v)};                       \
         }                                                                                                                \

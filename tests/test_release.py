@@ -4,12 +4,14 @@ import re
 import shutil
 import subprocess
 import sysconfig
+import threading
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from setuptools import Extension
 from setuptools.command.egg_info import FileList
 
 import gce
@@ -123,6 +125,66 @@ def test_one_wheel_is_for_all_versions_where_python_has_a_stable_interface(witho
         assert extension.py_limited_api != without_gil
         assert ("Py_LIMITED_API" in dict(extension.define_macros)) != without_gil
     assert ("py_limited_api" in project.get_option_dict("bdist_wheel")) != without_gil
+
+
+@pytest.fixture
+def build(monkeypatch, tmp_path):
+    """The command that compiles two extensions of three sources each, by a compiler that a test gives it."""
+    from distutils.core import run_setup
+
+    monkeypatch.chdir(ROOT)
+    project = run_setup("setup.py", stop_after="init")
+    sources = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("native/*.cpp"))[:3]
+    command = project.get_command_obj("build_ext")
+    command.ensure_finalized()
+    command.build_temp = command.build_lib = str(tmp_path)
+    command.extensions = [Extension(f"gce._utils._native_{own}", sources) for own in ("one", "two")]
+    for extension in command.extensions:
+        extension._full_name, extension._file_name = extension.name, extension.name
+        extension._links_to_dynamic = extension._needs_stub = False
+    return command
+
+
+def compiler_of(at_once, linked):
+    """A compiler that ends once as many sources are being compiled as are expected, and what it links."""
+    from distutils.ccompiler import new_compiler
+
+    compiler, barrier = new_compiler(), threading.Barrier(at_once, timeout=60)
+
+    def compile_one(sources, output_dir, **options):
+        barrier.wait()
+        return [f"{output_dir}/{source}.o" for source in sources]
+
+    compiler.compile = compile_one
+    compiler.link_shared_object = lambda objects, path, **options: linked.append([Path(one).stem for one in objects])
+    return compiler
+
+
+@pytest.mark.parametrize(("asked", "jobs"), [({"MAX_JOBS": "3"}, 3), ({"MAX_JOBS": "6"}, 6), ({}, 2)])
+def test_sources_of_all_extensions_are_compiled_at_once(asked, jobs, build, monkeypatch):
+    monkeypatch.delenv("MAX_JOBS", raising=False)
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    build.parallel = None if asked else jobs
+    linked = []
+    build.compiler = compiler_of(jobs, linked)
+    build.build_extensions()
+    names = [Path(source).name for source in build.extensions[0].sources]
+    assert linked == [names, names]
+
+
+def test_a_number_of_compilers_that_is_none_is_refused(build, monkeypatch):
+    monkeypatch.setenv("MAX_JOBS", "0")
+    with pytest.raises(SystemExit, match="MAX_JOBS must be a positive integer, got '0'"):
+        build.build_extensions()
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/start.md"])
+def test_the_first_line_of_an_installation_is_that_of_processors(path):
+    block = re.search(r"^```sh\n(.*?)^```", text(path), flags=re.M | re.S)[1].splitlines()
+    assert block[0].startswith("pip install torch --index-url https://download.pytorch.org/whl/cpu ")
+    assert block[1].startswith("pip install torch ")
+    assert "NVIDIA GPU" in block[0]
 
 
 def test_all_files_of_the_package_are_in_the_wheel():
