@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from ablation_columns import Piecewise
 from accuracy_sets import SETS, cut
-from harness import processor
+from harness import RESULTS, processor, run_script
 from joblib import Parallel, delayed
 from sklearn.metrics import log_loss
 
@@ -30,7 +30,6 @@ from gce.bases.base import FitDefaults
 from gce.training.families import default_bases
 
 ROWS = 8000
-RESULTS = Path(__file__).parent / "results"
 
 Families = dict[str, Basis]
 
@@ -204,4 +203,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

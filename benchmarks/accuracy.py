@@ -7,8 +7,9 @@
 The split is ``RandomState(seed).permutation(n)``, the first 80 % to fit on. Every fit is a line of JSON in a file a
 model under benchmarks/results/accuracy/ and is not repeated: delete a line, or GCE's file when GCE has changed, to have
 it again. ``--retime`` fits seed 0 once more and replaces the seconds of rows that are there, and nothing else of them:
-for a quiet hour. accuracy.md and accuracy_ranks.png are made of what is there, after every set. Sets that do not come
-with scikit-learn are looked for in GCE_DATA_HOME, a folder of ``NAME.npz`` with ``X`` and ``y``.
+for a quiet hour. accuracy.md and accuracy_ranks.png are made of what is there, after every set. A fit that fails, a
+model that is not installed and a set that is not there have no line; the exit status is then not 0. Sets that do not
+come with scikit-learn are looked for in GCE_DATA_HOME, a folder of ``NAME.npz`` with ``X`` and ``y``.
 """
 
 from __future__ import annotations
@@ -20,9 +21,7 @@ from pathlib import Path
 
 import accuracy_rows
 from accuracy_rows import THREADS
-from harness import THREAD_VARIABLES, logger
-
-RESULTS = Path(__file__).parent / "results"
+from harness import RESULTS, THREAD_VARIABLES, logger, refuse_gaps, run_script
 
 
 def fill(models: list[str], sets: list[str], seeds: list[int], folder: Path) -> None:
@@ -31,12 +30,14 @@ def fill(models: list[str], sets: list[str], seeds: list[int], folder: Path) -> 
     from accuracy_sets import cut
     from data_sets import categories
 
+    here = present(sets)
+    lacking = [f"{name} cannot be had" for name in sets if name not in here]
     for model in models:
         if not peers.importable(model):
-            logger.warning("%s is left out: %s is not installed", model, peers.MODELS[model].module)
+            lacking.append(f"{model}: {peers.MODELS[model].module} is not installed")
             continue
         there = accuracy_rows.read(folder, model)
-        for name in present(sets):
+        for name in here:
             # rows of runs that gave categories as numbers lack the word, and are fitted again
             wanted = "categories" if model in peers.NATIVE and categories(name) else "set"
             todo = [seed for seed in seeds if wanted not in there.get((name, seed), {})]
@@ -47,12 +48,16 @@ def fill(models: list[str], sets: list[str], seeds: list[int], folder: Path) -> 
                 if place == 0:
                     peers.warm_up(model, rows.X_train.shape[1], rows.regression)
                 figures = peers.measured(model, rows, seed)
+                logger.info("%s %s %d: %s", model, name, seed, figures)
+                if "failed" in figures and not figures["failed"].startswith(peers.NOT_RUN):
+                    lacking.append(f"{model} on {name}, seed {seed}: {figures['failed']}")
+                    continue
                 head = {"set": name, "seed": seed, "model": model, "rows": size(name)}
                 head |= {"categories": "native"} if peers.native(model, rows) else {}
                 accuracy_rows.record(folder, model, {**head, **figures, **peers.origin(model)})
-                logger.info("%s %s %d: %s", model, name, seed, figures)
             if todo:
                 tables(folder)
+    refuse_gaps(lacking)
 
 
 def retime(models: list[str], sets: list[str], folder: Path) -> None:
@@ -60,8 +65,10 @@ def retime(models: list[str], sets: list[str], folder: Path) -> None:
     import accuracy_models as peers
     from accuracy_sets import cut
 
+    here = present(sets)
+    lacking = [f"{name} cannot be had" for name in sets if name not in here]
     for model in models:
-        for name in present(sets):
+        for name in here:
             row = accuracy_rows.read(folder, model).get((name, 0), {})
             if "fit_seconds" not in row:
                 continue
@@ -69,11 +76,14 @@ def retime(models: list[str], sets: list[str], folder: Path) -> None:
             peers.warm_up(model, rows.X_train.shape[1], rows.regression)
             again = peers.measured(model, rows, 0)
             logger.info("%s %s: %s", model, name, again)
-            if "failed" not in again:
+            if "failed" in again:
+                lacking.append(f"{model} on {name}, seed 0: {again['failed']}")
+            else:
                 held = accuracy_rows.read(folder, model)
                 held[name, 0] = accuracy_rows.timed_again(row, again, peers.origin(model))
                 accuracy_rows.replace(folder, model, held)
     tables(folder)
+    refuse_gaps(lacking)
 
 
 def present(sets: list[str]) -> list[str]:
@@ -141,4 +151,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -47,6 +47,7 @@ MODELS = {
 SLOW = ("RealMLP", "TabM")
 SLOW_ROWS = 25_000
 SLOW_SECONDS = 900.0
+NOT_RUN = "not run"
 #: Models that are given categories as such, and what they are told of the columns; the others know them by their type.
 #: RealMLP and TabM would take them too, but are not run on sets so large.
 NATIVE: dict[str, Callable[[list[Any]], dict[str, Any]]] = {
@@ -110,7 +111,7 @@ def measured(name: str, rows: Split, seed: int) -> Row:
                 return judged(model, with_categories(rows))
             return judged(make(name, rows.regression, seed), rows)
     except TimeoutError:
-        return {"failed": f"not run: the fit took more than {SLOW_SECONDS:.0f} s"}
+        return {"failed": f"{NOT_RUN}: the fit took more than {SLOW_SECONDS:.0f} s"}
     except Exception as error:  # a peer that fails is a result, and the other cells still run
         return {"failed": reason(error)}
 

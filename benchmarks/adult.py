@@ -13,11 +13,12 @@ import json
 import os
 import platform
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from data_sets import stored
+from harness import RESULTS, run_script
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
@@ -27,12 +28,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import gce
 
-RESULTS = Path(__file__).parent / "results"
-
 
 def table() -> tuple[pd.DataFrame, np.ndarray]:
     """The set as a user has it: numbers, and categories in words."""
-    with np.load(Path(os.environ["GCE_DATA_HOME"]) / "adult.npz", allow_pickle=False) as held:
+    with np.load(stored("adult"), allow_pickle=False) as held:
         frame = pd.DataFrame(held["X"].astype(float)).rename(columns="c{}".format)
         for j in held["cat_cols"].tolist():
             frame[f"c{j}"] = held[f"cat_{j}"].astype(str)[frame[f"c{j}"].astype(int)]
@@ -42,17 +41,15 @@ def table() -> tuple[pd.DataFrame, np.ndarray]:
 def models(state: int) -> dict[str, Any]:
     text, numbers = make_column_selector(dtype_include=[object, "str"]), make_column_selector(dtype_include="number")
     one_hot = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), text), (StandardScaler(), numbers))
-    made = {
+    from xgboost import XGBClassifier
+
+    return {
         "GCE default": gce.GCEClassifier(random_state=state, verbose=False),
         "GCE, ten folds": gce.GCEClassifier(cv=10, random_state=state, verbose=False),
         "HistGradientBoosting": HistGradientBoostingClassifier(random_state=state),
         "MLP (one-hot, standardised)": make_pipeline(one_hot, MLPClassifier(random_state=state)),
+        "XGBoost": XGBClassifier(enable_categorical=True, random_state=state),
     }
-    try:
-        from xgboost import XGBClassifier
-    except ImportError:
-        return made
-    return {**made, "XGBoost": XGBClassifier(enable_categorical=True, random_state=state)}
 
 
 def measured(name: str, state: int) -> dict[str, Any]:
@@ -99,4 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

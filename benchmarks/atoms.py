@@ -13,20 +13,18 @@ import argparse
 import json
 import math
 import time
-from pathlib import Path
 from typing import Any
 
 import data_sets
 import numpy as np
 import torch
-from harness import machine
+from harness import RESULTS, machine, run_script
 from joblib import Parallel, delayed
 from plain import PlainNeural
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 import gce
 
-RESULTS = Path(__file__).parent / "results"
 ROUNDS = (5, 10, 20)
 SMALL = ("diabetes", "boston", "breast_cancer", "digits")
 REGRESSION = ("diabetes", "boston", "california", "kin8nm", "bike_hour", "protein", "diamonds")
@@ -162,4 +160,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

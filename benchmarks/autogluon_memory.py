@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from harness import peak_mib
+from harness import peak_mib, run_script
 
 #: Rows, columns of numbers, columns of 200 categories, classes (1: numbers), and 1 where a fifth is given as X_val.
 PROBLEMS = (
@@ -46,9 +46,13 @@ def measure(rows: int, numbers: int, categories: int, classes: int, held_out: in
     return f"{shape}{', X_val' * held_out}: {peak_mib():.0f} of {estimate:.0f} MiB, {peak_mib() / estimate:.2f}"
 
 
-if __name__ == "__main__":
+def main() -> None:
     if len(sys.argv) > 1:
         sys.stdout.write(measure(*map(int, sys.argv[1:])) + "\n")
     else:
         for problem in PROBLEMS:
             subprocess.run([sys.executable, __file__, *map(str, problem)], check=True)
+
+
+if __name__ == "__main__":
+    run_script(main)

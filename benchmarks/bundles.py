@@ -13,11 +13,11 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from harness import RESULTS, run_script
 from scipy.sparse import csr_array
 
 from gce.bases.trees import bundles
@@ -26,7 +26,6 @@ from gce.bases.trees.grower import GrownTrees, Scratch
 from gce.bases.trees.tree_data import Constraints, Sampling, Shape, TreeData
 from gce.preprocessing.sparse import SparseRows
 
-RESULTS = Path(__file__).parent / "results"
 REPEATS, LEAST_ROWS = 9, 20
 SHAPES = {
     "Tree, 31 leaves": Shape(31, 2**31 - 1, symmetric=False),
@@ -143,4 +142,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

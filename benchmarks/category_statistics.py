@@ -20,7 +20,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+from harness import RESULTS, refuse_gaps, run_script
+
 Row = dict[str, Any]
 STATISTICS, SUMMARIES = "gce.preprocessing.target_statistics", "gce.preprocessing.target_summaries"
 #: Constants that a setting changes.
@@ -48,6 +49,7 @@ def one(table: str, seed: int, setting: str) -> Row:
     for (module, name), value in SETTINGS[setting].items():
         setattr(import_module(module), name, value)
     found = measured("GCE", cut(table, seed), seed)
+    refuse_gaps([f"{table}, seed {seed}, {setting}: {found['failed']}"] if "failed" in found else [])
     score = found.get("rmse", found.get("log_loss"))
     return {"table": table, "seed": seed, "setting": setting, "score": score, "cpu": found["cpu_seconds"]}
 
@@ -116,4 +118,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -18,13 +18,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from data_sets import categories, load
-from harness import CORES, processor
+from harness import CORES, RESULTS, processor, run_script
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
@@ -35,7 +34,6 @@ from gce.bases.neural import blocks
 from gce.bases.trees import grower_random
 from gce.training.families import default_bases
 
-RESULTS = Path(__file__).parent / "results"
 #: Seed of the first split, and the splits that settings were chosen on.
 FIRST_SEED, DEVELOPMENT = 1, (101, 102)
 #: Families that the default had before.
@@ -272,4 +270,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -28,6 +28,7 @@ import pandas as pd
 import scipy.sparse as sp
 from continuity_cases import ATTRIBUTES, CLASSES, ENSEMBLE, FITTED, HISTORY, METHODS, bases, learning, of_each_way
 from continuity_edits import edits, stacks, the_rest
+from harness import run_script
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.model_selection import train_test_split
@@ -233,4 +234,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -13,6 +13,7 @@ import time
 import kept_rows
 import numpy as np
 import pandas as pd
+from harness import run_script
 from numpy.typing import NDArray
 from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import mean_poisson_deviance
@@ -120,4 +121,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -94,6 +94,14 @@ def categories(name: str) -> tuple[int, ...]:
         return tuple(stored["cat_cols"].tolist()) if "cat_cols" in stored else ()
 
 
+def stored(name: str) -> Path:
+    """The file of a set in GCE_DATA_HOME."""
+    path = _stored(name)
+    if path is None:
+        raise MissingDataError(f"{name} is not in GCE_DATA_HOME, and nothing here fetches it")
+    return path
+
+
 def _stored(name: str) -> Path | None:
     folder = os.environ.get("GCE_DATA_HOME")
     path = Path(folder) / f"{name}.npz" if folder else None

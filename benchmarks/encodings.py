@@ -23,13 +23,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from data_sets import stored
+from harness import RESULTS, run_script
 from sklearn import datasets
 
 from gce import GCEClassifier, GCERegressor
 from gce.estimators import _encoding
 from gce.preprocessing import Table, scaling
 
-RESULTS = Path(__file__).parent / "results"
 REGRESSION = ("concrete", "energy", "kin8nm", "protein", "bike_hour", "elevators", "diamonds", "diabetes")
 CLASSES = ("adult", "letter", "magic", "electricity6", "satimage", "digits", "breast_cancer", "wine")
 #: scale, clip, the least number of columns that may share a unit, and whether flags have a variance of 1
@@ -57,7 +58,7 @@ def loaded(name: str) -> tuple[Any, Any, list[int]]:
     """Rows, targets, and which columns are categories."""
     if hasattr(datasets, f"load_{name}"):
         return *getattr(datasets, f"load_{name}")(return_X_y=True), []
-    with np.load(Path(os.environ["GCE_DATA_HOME"]) / f"{name}.npz", allow_pickle=False) as held:
+    with np.load(stored(name), allow_pickle=False) as held:
         return held["X"].astype(np.float64), held["y"], held["cat_cols"].tolist() if "cat_cols" in held else []
 
 
@@ -163,4 +164,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -21,11 +21,11 @@ from typing import Any
 
 import torch
 from accuracy_sets import SETS
+from harness import RESULTS, refuse_gaps, run_script
 
 from gce.bases import Basis
 from gce.training import families
 
-RESULTS = Path(__file__).parent / "results"
 Row = dict[str, Any]
 Change = Callable[[dict[str, Basis], bool], Any]
 
@@ -67,7 +67,9 @@ def one(name: str, seed: int, setting: str) -> Row:
         return bases
 
     families.default_bases = changed
-    return {"set": name, "seed": seed, "setting": setting, **peers.measured("GCE", cut(name, seed), seed)}
+    found = peers.measured("GCE", cut(name, seed), seed)
+    refuse_gaps([f"{name}, seed {seed}, {setting}: {found['failed']}"] if "failed" in found else [])
+    return {"set": name, "seed": seed, "setting": setting, **found}
 
 
 def tables(rows: list[Row]) -> str:
@@ -124,4 +126,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from gpu_trees import made_up
+from harness import run_script
 
 from gce import GCERegressor
 
@@ -51,4 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from harness import run_script
 
 from gce._utils import cuda, parallel
 from gce.bases.trees import TreeArrays
@@ -124,4 +125,4 @@ def prediction(there: TreeArrays, here: TreeArrays, n: int, sums: int, device: t
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from harness import run_script
 from torch import Tensor
 
 from gce import GCERegressor
@@ -188,4 +189,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,8 @@ from typing import Any
 logger = logging.getLogger("benchmarks")
 
 CORES = os.cpu_count() or 1
+#: Pages, figures and ledgers; elsewhere if the environment says so.
+RESULTS = Path(os.environ.get("GCE_BENCHMARK_RESULTS") or Path(__file__).with_name("results")).absolute()
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 PACKAGES = ("gce", "numpy", "scipy", "sklearn", "torch", "triton", "xgboost", "lightgbm", "catboost")
 
@@ -52,6 +54,35 @@ class Section:
     text: str
     tables: list[Table]
     cells: list[dict[str, Any]] = field(default_factory=list)
+
+
+def run_script(main: Callable[[], None]) -> None:
+    """Run a script, whose pages and figures in ``RESULTS`` are replaced only if it succeeds.
+
+    A ledger (``.jsonl``, a line for each fit) keeps the lines of fits that ended: the next call does not repeat them.
+    """
+    before = {path: path.read_bytes() for path in RESULTS.rglob("*") if path.is_file() and path.suffix != ".jsonl"}
+    try:
+        main()
+    except BaseException as error:  # also Ctrl-C, and SystemExit
+        if not isinstance(error, SystemExit) or error.code:
+            for path, content in before.items():
+                if not path.exists() or path.read_bytes() != content:
+                    path.write_bytes(content)
+        raise
+
+
+def refuse_gaps(reasons: Iterable[str]) -> None:
+    """SystemExit with the reasons why cells are empty, if there are any."""
+    said = list(dict.fromkeys(reasons))
+    if said:
+        raise SystemExit(f"some cells are empty, and pages stay as they were: {'; '.join(said)}")
+
+
+def whole(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer of :func:`call`; SystemExit if there is none."""
+    refuse_gaps([str(answer["left_out"])] if "left_out" in answer else [])
+    return answer
 
 
 def call(

@@ -14,13 +14,13 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from accuracy_models import machine
 from data_sets import load
+from harness import RESULTS, run_script
 from numpy.typing import NDArray
 
 from gce import GCERegressor
@@ -29,7 +29,6 @@ from gce.losses import Quantile
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
-RESULTS = Path(__file__).parent / "results"
 ROWS = RESULTS / "intervals.jsonl"
 COVERAGE = 0.9
 #: Training and test rows at most, and the part of the training rows that MAPIE calibrates on.
@@ -195,4 +194,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from accuracy_models import machine
+from harness import RESULTS
 
 Row = dict[str, Any]
-RESULTS = Path(__file__).parent / "results"
 
 
 def read(name: str) -> list[Row]:

@@ -25,12 +25,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+from harness import RESULTS, run_script
 from sklearn.metrics import log_loss
 
 from gce import GCEClassifier, GCERegressor
 from gce.bases.trees import grower
 
-RESULTS = Path(__file__).parent / "results" / "native_categories.jsonl"
+LEDGER = RESULTS / "native_categories.jsonl"
 #: Tables with categories or gaps; of more classes than two a fit takes long.
 TABLES = (
     *("ames", "lending_club", "hotel_rates", "loans", "wa_churn"),
@@ -143,16 +144,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12])
     given = parser.parse_args()
-    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    lines = [json.loads(line) for line in LEDGER.read_text().splitlines()] if LEDGER.exists() else []
     for seed, name in product(given.seeds, TABLES):
         if not any((line["table"], line["seed"]) == (name, seed) for line in lines):
             with warnings.catch_warnings():
                 # many tables have columns of rare categories
                 warnings.simplefilter("ignore")
                 lines += measured(given.folder, name, seed, given.rows)
-            RESULTS.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    RESULTS.with_suffix(".md").write_text(page(lines, given.rows))
+            LEDGER.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    LEDGER.with_suffix(".md").write_text(page(lines, given.rows))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -30,13 +30,12 @@ import onnx
 import onnxruntime
 import xgboost
 from accuracy_sets import cut
-from harness import CORES, call, number, processor
+from harness import CORES, RESULTS, call, number, processor, run_script, whole
 from numpy.typing import NDArray
 from onnx import helper
 
 import gce
 
-RESULTS = Path(__file__).parent / "results"
 BATCHES = (1, 1_000, 20_000)
 PACKAGES = ("onnxruntime", "onnx", "xgboost-cpu", "numpy", "torch")
 EXPORT = "import sys, gce; gce.load(sys.argv[1]).to_onnx(sys.argv[2])"
@@ -183,10 +182,12 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     held: dict[str, Any] = {"machine": processor(), "load": os.getloadavg()[0]}
     held["versions"] = {name: version(name) for name in PACKAGES}
-    held["sets"] = [call("onnx_speed:measured", threads=1, name=name, before=given.before) for name in given.sets]
+    held["sets"] = [
+        whole(call("onnx_speed:measured", threads=1, name=name, before=given.before)) for name in given.sets
+    ]
     (RESULTS / "onnx_speed.json").write_text(json.dumps(held, indent=1) + "\n")
     (RESULTS / "onnx_speed.md").write_text(page(held))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

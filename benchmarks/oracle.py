@@ -112,9 +112,9 @@ def _epoch_time(kind: type[gce.bases.Neural], shape: Shape, device: str, budget:
         basis.set_params(max_epochs=epochs)
 
         def work() -> None:
-            streams = [torch.Generator().manual_seed(m) for m in range(shape.members)]
+            members = tuple(range(shape.members))
             with torch.no_grad():
-                rng = RoundStreams(torch.Generator().manual_seed(0), streams)
+                rng = RoundStreams((0,), tuple((0, m) for m in members), members)
                 basis.minimize(objective, X, rng=rng, context=context)
             if device == "cuda":
                 torch.cuda.synchronize()

@@ -15,10 +15,10 @@ from accuracy_picture import draw
 from accuracy_ranks import set_ranks
 from accuracy_rows import Rows
 from accuracy_tables import ranked
+from harness import RESULTS
 from tables_models import AUTOGLUON
 from tables_models import MODELS as TABLE_MODELS
 
-RESULTS = Path(__file__).parent / "results"
 _OURS, _OTHERS = "#b3261e", "#7a869a"
 #: The models whose fits were timed in a quiet hour.
 _TIMED = ("GCE", "CatBoost")

@@ -13,14 +13,13 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from accuracy_sets import cut
 from data_sets import Split
-from harness import machine
+from harness import RESULTS, machine, run_script
 from xgboost import XGBRegressor
 
 import gce
@@ -30,7 +29,6 @@ from gce.inspection import editing
 from gce.inspection.editing.edit_data import simplex_problems, with_weights
 from gce.inspection.editing.pruning import choose, prune_together, size_of
 
-RESULTS = Path(__file__).parent / "results"
 SIZES = (700, 500, 350, 300, 250, 200, 170, 130, 100)
 #: How often each model is asked for its clock: the best counts.
 TIMES = 25
@@ -169,4 +167,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -14,6 +14,7 @@ import time
 import kept_rows
 import numpy as np
 from data_sets import load
+from harness import run_script
 from numpy.typing import NDArray
 
 from gce import GCERegressor
@@ -130,4 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

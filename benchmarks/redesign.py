@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from harness import machine
+from harness import RESULTS, machine, run_script
 
 START = (
     "import time, numpy as np, sklearn.base, sklearn.model_selection, sklearn.metrics, torch\nt = time.perf_counter()\n"
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--page", type=Path, default=Path(__file__).parent / "results" / "redesign.md")
+    parser.add_argument("--page", type=Path, default=RESULTS / "redesign.md")
     asked = parser.parse_args()
     lines = ["| seconds, median | before | after | after / before |", "|---|---:|---:|---:|"]
     for name, program in PROGRAMS.items():
@@ -91,4 +91,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -22,13 +22,11 @@ import accuracy_models as peers
 import numpy as np
 import torch
 from accuracy_sets import cut
-from harness import CORES, number, processor
+from harness import CORES, RESULTS, number, processor, run_script
 
 from gce.bases.base import Atoms, Zero
 from gce.bases.trees.atoms import TreeAtomsBase
 from gce.inspection.shapley.hull import HullGame
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def best(work: Callable[[], Any]) -> float:
@@ -164,4 +162,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

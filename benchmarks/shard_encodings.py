@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import peak_mib, processor
+from harness import RESULTS, peak_mib, processor, run_script
 
 logger = logging.getLogger("benchmarks")
 
-RESULTS = Path(__file__).parent / "results"
 ROWS, TEST, FILE, GROUP = 2_000_000, 100_000, 500_000, 62_500
 #: Levels of each of the two columns of categories.
 LEVELS = (50_000, 500_000)
@@ -125,6 +124,7 @@ rounds; the error of {TEST:,} new rows. Before, categories were learned from the
 
 def main() -> None:
     """Run both, or one in this process."""
+    logging.basicConfig(level=logging.INFO)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--before", type=Path)
@@ -148,5 +148,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO)
-    main()
+    run_script(main)

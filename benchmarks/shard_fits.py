@@ -23,12 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import shard_page
-from harness import logger
+from harness import RESULTS, logger, run_script
 from shard_group import measured
 from shard_rows import write_rows
 from slow_link import Hosts, Line
 
-RESULTS = Path(__file__).parent / "results"
 #: Rounds of each measured fit: boosted trees of 63 leaves.
 TREES = {"basis": "tree-63", "max_iter": 30, "n_iter_no_change": None}
 #: Links between two hosts.
@@ -174,4 +173,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

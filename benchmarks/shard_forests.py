@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 import torch
 from data_sets import load
-from harness import CORES, logger, processor
+from harness import CORES, RESULTS, logger, processor, run_script
 from shard_group import environment
 from shard_rows import products, write_rows
 from shard_worker import frame_of
@@ -50,7 +50,6 @@ from gce.training.calibration import HeldOutScores
 from gce.training.families import default_bases
 from gce.training.family_weights import solve_weights
 
-RESULTS = Path(__file__).parent / "results"
 TREES = 20
 SEEDS = (0, 1, 2)
 #: A sample has one row in so many.
@@ -349,4 +348,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

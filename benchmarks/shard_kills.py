@@ -22,13 +22,13 @@ from unittest.mock import patch
 
 import numpy as np
 import shard_page
-from harness import logger
+from harness import logger, run_script
 from shard_fits import RESULTS
 from shard_group import environment
 from shard_rows import write_rows
 
 #: All families, and how many of the 40,000 rows are sampled, so that networks are trained by all processes together.
-PARAMETERS, SAMPLED = {"max_iter": 30, "n_iter_no_change": None}, 8192
+PARAMETERS, ROWS, SAMPLED = {"max_iter": 30, "n_iter_no_change": None}, 40_000, 8192
 WORKER = Path(__file__).parents[1] / "tests" / "sharded.py"
 
 
@@ -66,7 +66,7 @@ def campaign(kills: int, seed: int) -> dict[str, Any]:
     rng, done, moments = np.random.default_rng(seed), 0, []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        files = write_rows(folder / "data", 40_000, 10, group=2_500)
+        files = write_rows(folder / "data", ROWS, 10, group=2_500)
         rows = folder / "rows.parquet"
         frame(files).head(2000).to_parquet(rows)
         expected = alone(files, rows)
@@ -131,4 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -23,7 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from harness import logger
+from harness import RESULTS, logger, run_script
 from shard_group import measured
 from shard_page import machine
 from shard_rows import write_rows
@@ -34,9 +34,8 @@ from gce.bases.neural.stored_inputs import StoredInputs
 from gce.estimators import _shard_choice
 from gce.training import plan
 
-RESULTS = Path(__file__).parent / "results"
 SEEDS = (10, 11)
-ROWS, DRAWN = 250_000, 1 << 15
+ROWS, DRAWN, TEST_ROWS = 250_000, 1 << 15, 200_000
 #: Rounds of a million rows.
 ROUNDS = 40
 WAYS = ("one sample", "drawn for each atom", "drawn for each epoch")
@@ -59,7 +58,7 @@ def compared(
 ) -> dict[str, Any]:
     """Figures of each way, by seed."""
     files = write_rows(folder, rows, 30, target=target)
-    test = frame_of(write_rows(folder, 200_000, 30, seed=1, target=target))
+    test = frame_of(write_rows(folder, TEST_ROWS, 30, seed=1, target=target))
     y = test.pop("y").to_numpy()
     found: dict[str, Any] = {way: [] for way in ways}
     for seed, way in product(seeds, ways):
@@ -166,4 +165,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

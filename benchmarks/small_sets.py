@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import sklearn
 import torch
+from harness import RESULTS, run_script
 from joblib import Parallel, delayed
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -28,7 +29,6 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 import gce
 
 MACHINE = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-RESULTS = Path(__file__).parent / "results"
 SETS = {
     "diabetes": load_diabetes,
     "iris": load_iris,
@@ -150,4 +150,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

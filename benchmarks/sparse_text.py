@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import RESULTS, run_script
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegressionCV
@@ -34,7 +35,6 @@ CORPORA = {
     "libraries": ("numpy", "pandas", "sklearn", "torch"),
     "plots and symbols": ("scipy", "matplotlib", "sympy", "networkx"),
 }
-RESULTS = Path(__file__).parent / "results"
 TRAIN, TEST, WORDS = 800, 800, 12
 
 ABOUT = """# Sparse rows of text
@@ -145,7 +145,7 @@ def lines(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
-if __name__ == "__main__":
+def main() -> None:
     log = RESULTS / "sparse_text.jsonl"
     for line in measured(sys.argv[1], {(line["corpus"], line["model"]) for line in lines(log)}):
         with log.open("a") as file:
@@ -155,3 +155,7 @@ if __name__ == "__main__":
             "last lines of each table"
         )
         (RESULTS / "sparse_text.md").write_text(written(lines(log), machine))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -13,8 +13,9 @@ Sections (on a GPU only the oracle unless asked):
 - limits: a million rows within a limit of a minute.
 
 Writes speed.md and speed.json
-(speed_cuda, and _quick after the name where sizes are shrunk to a smoke test) after every section. A section that is
-run again replaces its old result; results of another machine or other versions are dropped. GCE_DATA_HOME may name a
+(speed_cuda, and _quick after the name where sizes are shrunk to a smoke test) if no cell failed and none lacks its data
+or its library; otherwise nothing is written, and the exit status is not 0. A section that is run again replaces its old
+result; results of another machine or of other versions are replaced by all sections together. GCE_DATA_HOME may name a
 folder of data sets, see data_sets.py.
 """
 
@@ -31,7 +32,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness import Options, Section, call, logger, markdown
+from harness import RESULTS, Options, Section, call, logger, markdown, refuse_gaps, run_script
 from large_rows import limits_section
 from oracle import oracle_section
 from peers import peers_section, predict_section
@@ -39,7 +40,6 @@ from scaling import scaling_section
 from serving import serving_section
 from tree_kernels import trees_section
 
-RESULTS = Path(__file__).parent / "results"
 #: A load average above this is worth a warning.
 BUSY = 0.5
 SECTIONS: dict[str, Callable[[Options], Section]] = {
@@ -68,13 +68,24 @@ def report(result: dict[str, Any]) -> str:
     return "\n".join(lines + [markdown(section) for section in done])
 
 
-def earlier(path: Path, machine: dict[str, Any]) -> dict[str, Any]:
-    """Sections of an earlier run, if it ran here and on the same versions."""
-    if path.exists():
-        old = json.loads(path.read_text())
-        if old["machine"] == machine:
-            return dict(old["sections"])
+def earlier(path: Path, machine: dict[str, Any], chosen: list[str]) -> dict[str, Any]:
+    """Sections of an earlier run that stay: it ran here and on the same versions, or all of them are run again."""
+    old = json.loads(path.read_text()) if path.exists() else {"machine": machine, "sections": {}}
+    if old["machine"] == machine:
+        return dict(old["sections"])
+    lost = [name for name in old["sections"] if name not in chosen]
+    if lost:
+        raise SystemExit(
+            f"{path.name} is of another machine or of other versions, and its sections {', '.join(lost)} would be "
+            "lost: run them too, or give another --folder"
+        )
     return {}
+
+
+def lacking(section: dict[str, Any]) -> list[str]:
+    """Why cells of a section are empty, unless the processor makes them so."""
+    cells = section["cells"]
+    return [str(cell["left_out"]) for cell in cells if "left_out" in cell and cell.get("possible", True)]
 
 
 def main() -> None:
@@ -94,8 +105,8 @@ def main() -> None:
     machine = call("harness:machine")
     if "left_out" in machine:
         raise SystemExit(f"the machine cannot be described: {machine['left_out']}")
-    result = {"machine": machine, "sections": earlier(path, machine)}
     chosen = arguments.only or (["oracle"] if arguments.device == "cuda" else list(SECTIONS))
+    result = {"machine": machine, "sections": earlier(path, machine, chosen)}
     for name in chosen:
         began = time.perf_counter()
         section = asdict(SECTIONS[name](Options(arguments.device, arguments.quick)))
@@ -104,11 +115,10 @@ def main() -> None:
         sys.stdout.write(markdown(section) + "\n")
         sys.stdout.flush()
         result["sections"][name] = section
-        path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-        path.with_suffix(".md").write_text(report(result))
-    if any(cell.get("failed") for name in chosen for cell in result["sections"][name]["cells"]):
-        raise SystemExit("some cells failed: the log above says how")
+    refuse_gaps(reason for name in chosen for reason in lacking(result["sections"][name]))
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    path.with_suffix(".md").write_text(report(result))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from harness import RESULTS, run_script
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -39,7 +40,6 @@ from gce.losses.risk import Risk
 Array = NDArray[np.float64]
 Line = dict[str, Any]
 
-RESULTS = Path(__file__).parent / "results"
 STACK, FOLDED, AVERAGE = "convex stack", "convex stack, fold_weight=0.5", "plain average"
 MIXED = 'convex stack, mix="probabilities"'
 FREE = "scikit-learn's stacking"
@@ -241,4 +241,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import stack_rivals as rivals
 import torch
-from harness import call, number, peak_mib, processor, reset_peak
+from harness import RESULTS, call, number, peak_mib, processor, reset_peak, run_script, whole
 from numpy.typing import NDArray
 from stack_pools import numbers, probabilities, true_class
 from working_memory import resident_mib
@@ -34,7 +34,6 @@ from gce.losses.risk import Risk
 Array = NDArray[np.float64]
 Cell = dict[str, Any]
 
-RESULTS = Path(__file__).parent / "results"
 THREADS = 2
 #: Rows and members that the conic solver is asked for, smallest first, until it takes too long.
 LADDER = ((1_000, 20), (2_000, 50), (5_000, 100), (10_000, 100), (20_000, 100), (20_000, 200), (50_000, 200))
@@ -139,7 +138,10 @@ def ladder(loss: str, steps: tuple[tuple[int, int], ...], tol: float, most: floa
     """Sizes in fresh processes, until the conic solver takes more than ``most`` seconds or fails."""
     rungs: list[Cell] = []
     for rows, members in steps:
-        cell = call("stack_speed:rung", threads=THREADS, loss=loss, rows=rows, members=members, tol=tol, limit=5 * most)
+        answer = call(
+            "stack_speed:rung", threads=THREADS, loss=loss, rows=rows, members=members, tol=tol, limit=5 * most
+        )
+        cell = whole(answer)
         rungs.append(cell)
         if cell.get("conic", {}).get("solver_seconds", np.inf) > most:
             break
@@ -272,10 +274,10 @@ def main() -> None:
     sizes = {key: getattr(given, key) for key in ("members", "rows", "classes", "rounds", "repeats", "patience")}
     steps = LADDER_TRIAL if given.short_ladder else LADDER
     work: list[tuple[str, str, Callable[[], Any]]] = [
-        ("selection", "selection", lambda: call("stack_speed:selection", threads=THREADS, tol=1e-4, **sizes)),
+        ("selection", "selection", lambda: whole(call("stack_speed:selection", threads=THREADS, tol=1e-4, **sizes))),
         ("conic", "mixture", lambda: ladder("mixture", steps, 1e-8, given.conic_seconds)),
         ("conic", "squared", lambda: ladder("squared", steps, 1e-8, given.conic_seconds)),
-        ("large", "large", lambda: call("stack_speed:large", threads=THREADS, tol=1e-4, **_large_sizes(given))),
+        ("large", "large", lambda: whole(call("stack_speed:large", threads=THREADS, tol=1e-4, **_large_sizes(given)))),
     ]
     for part, key, run in work:
         if part in given.only:
@@ -289,4 +291,4 @@ def _large_sizes(given: argparse.Namespace) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

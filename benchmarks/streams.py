@@ -17,11 +17,11 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from data_sets import load
+from harness import RESULTS, refuse_gaps, run_script
 from numpy.typing import NDArray
 
 import gce
@@ -29,7 +29,6 @@ import gce
 Array = NDArray[np.float64]
 Batch = tuple[Array, Array]
 
-RESULTS = Path(__file__).parent / "results"
 MACHINE = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, one thread"
 #: Rows of a batch, batches of a window, rounds (or trees) of the first fit and of each batch.
 ROWS, WINDOW, FIRST, MORE = 500, 5, 100, 20
@@ -172,25 +171,28 @@ def _more_trees(booster: Any, X: Array, y: Array) -> Any:
     return lightgbm.train(dict(booster.params), lightgbm.Dataset(X, y), MORE, init_model=booster)
 
 
-def learners(seed: int) -> dict[str, Callable[[], Learner]]:
-    """What is compared."""
-    found: dict[str, Callable[[], Learner]] = {
+def ours(seed: int) -> dict[str, Callable[[], Learner]]:
+    """Models of gce."""
+    return {
         "GCE, left alone": lambda: Alone(gce.GCERegressor(random_state=seed)),
         "GCE, reweighted": lambda: Reweighted(gce.GCERegressor(random_state=seed)),
         "GCE, `warm_start`": lambda: Continued(seed),
         "GCE, `warm_start` and `reweight`": lambda: ContinuedAndReweighted(seed),
         "GCE, fitted again": lambda: Again(lambda: gce.GCERegressor(random_state=seed)),
     }
-    if find_spec("lightgbm"):
-        found |= {
-            "LightGBM, left alone": lambda: LightGBM(lambda booster, X, y: booster, seed),
-            "LightGBM, `refit`": lambda: LightGBM(lambda booster, X, y: booster.refit(X, y), seed),
-            "LightGBM, `init_model`": lambda: LightGBM(_more_trees, seed),
-            "LightGBM, fitted again": lambda: Again(lambda: _LightGBMFit(seed)),
-        }
-    if find_spec("river"):
-        found["River, adaptive forest"] = lambda: River(seed)
-    return found
+
+
+def learners(seed: int) -> dict[str, Callable[[], Learner]]:
+    """What is compared."""
+    refuse_gaps(f"{name} is not installed" for name in ("lightgbm", "river") if not find_spec(name))
+    return {
+        **ours(seed),
+        "LightGBM, left alone": lambda: LightGBM(lambda booster, X, y: booster, seed),
+        "LightGBM, `refit`": lambda: LightGBM(lambda booster, X, y: booster.refit(X, y), seed),
+        "LightGBM, `init_model`": lambda: LightGBM(_more_trees, seed),
+        "LightGBM, fitted again": lambda: Again(lambda: _LightGBMFit(seed)),
+        "River, adaptive forest": lambda: River(seed),
+    }
 
 
 class _LightGBMFit:
@@ -277,4 +279,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

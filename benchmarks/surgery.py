@@ -16,13 +16,13 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
 from data_sets import load
+from harness import RESULTS, run_script
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import log_loss, mean_squared_error
@@ -36,7 +36,6 @@ from gce.inspection.editing import edit_data as edit_module
 from gce.inspection.editing.pruning import choose, prune_together, size_of
 from gce.training.problem import Problem
 
-RESULTS = Path(__file__).parent / "results"
 MACHINE = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
 SETS: dict[str, Callable[[], tuple[NDArray[Any], NDArray[Any]]]] = {
     "diabetes": lambda: load_diabetes(return_X_y=True),
@@ -113,7 +112,7 @@ def edited(
     began = time.perf_counter()
     with torch.no_grad():
         data = edit_data(model, result, given)
-        with mock.patch.object(edit_module, "_own_rows", _rows_of(kind)):
+        with mock.patch.object(edit_module, "own_rows", _rows_of(kind)):
             problems = edit_module.simplex_problems(result, data)
         path = prune_together(problems)
     seconds = time.perf_counter() - began
@@ -188,4 +187,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

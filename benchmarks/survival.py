@@ -14,13 +14,12 @@ import json
 import logging
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import sksurv.datasets
-from harness import machine
+from harness import RESULTS, machine, run_script
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import train_test_split
@@ -34,7 +33,6 @@ from sksurv.util import Surv
 from gce import GCESurvival
 from gce.inspection import concordance_index
 
-RESULTS = Path(__file__).parent / "results"
 SETS = ("whas500", "gbsg2", "veterans_lung_cancer", "aids", "breast_cancer", "flchain")
 #: Rows that are drawn of larger sets.
 MOST_ROWS = 2000
@@ -165,4 +163,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-from harness import machine
+from harness import machine, run_script
 from survival import RESULTS, SETS, judged
 
 from gce import GCESurvival
@@ -89,4 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

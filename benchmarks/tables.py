@@ -25,10 +25,8 @@ import tables_data
 import tables_models
 from accuracy_rows import THREADS, Row
 from data_sets import MissingDataError
-from harness import call, logger
+from harness import RESULTS, call, logger, refuse_gaps, run_script
 from tables_models import AUTOGLUON, MODELS
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def fit(model: str, table: str, seed: int, python: str | None) -> Row:
@@ -40,42 +38,50 @@ def fit(model: str, table: str, seed: int, python: str | None) -> Row:
 def fill(models: list[str], tables: list[str], seeds: list[int], folder: Path, python: str | None) -> None:
     """Fit whatever has no figures yet, all models on one seed before the next seed."""
     described = tables_data.described()
+    here, lacking = possible(models, python)
     for seed in seeds:
-        for model in possible(models, python):
+        for model in here:
             there = accuracy_rows.read(folder, model)
             for table in tables:
                 about = described[table]
                 if seed not in about.seeds or "fit_seconds" in there.get((table, seed), {}):
                     continue
                 figures = fit(model, table, seed, python)
+                logger.info("%s %s %d: %s", model, table, seed, figures)
+                if "failed" in figures:
+                    lacking.append(f"{model} on {table}, seed {seed}: {figures['failed']}")
+                    continue
                 head = {"set": table, "seed": seed, "model": model, "task": about.task, "split": about.split}
                 accuracy_rows.record(folder, model, {**head, "rows": about.rows, **figures})
-                logger.info("%s %s %d: %s", model, table, seed, figures)
             page(folder)
+    refuse_gaps(lacking)
 
 
 def retime(models: list[str], tables: list[str], folder: Path, python: str | None) -> None:
     """Fit seed 0 again, for its seconds."""
-    for model in possible(models, python):
+    here, lacking = possible(models, python)
+    for model in here:
         for table in tables:
             row = accuracy_rows.read(folder, model).get((table, 0), {})
             if "fit_seconds" not in row:
                 continue
             again = fit(model, table, 0, python)
             logger.info("%s %s: %s", model, table, again)
-            if "failed" not in again:
+            if "failed" in again:
+                lacking.append(f"{model} on {table}, seed 0: {again['failed']}")
+            else:
                 # what AutoGluon finds depends on the work that it gets done within its seconds
                 kept = {**row, **again} if model == AUTOGLUON else row
                 accuracy_rows.record(folder, model, accuracy_rows.timed_again(kept, again, again))
     page(folder)
+    refuse_gaps(lacking)
 
 
-def possible(models: list[str], python: str | None) -> list[str]:
-    """Those that can be fitted here."""
+def possible(models: list[str], python: str | None) -> tuple[list[str], list[str]]:
+    """Models that can be fitted here, and why the others cannot."""
     found = [model for model in models if tables_models.importable(model) and (python or model != AUTOGLUON)]
-    for model in (model for model in models if model not in found):
-        logger.warning("%s is left out: it is not installed, or --autogluon-python is not given", model)
-    return found
+    others = [model for model in models if model not in found]
+    return found, [f"{model} is not installed, or --autogluon-python is not given" for model in others]
 
 
 def page(folder: Path) -> None:
@@ -116,4 +122,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

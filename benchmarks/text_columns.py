@@ -1,28 +1,27 @@
 """Columns of text as categories alone, with all components of their n-grams, and with those that a fit keeps.
 
-    GCE_TABLES=FOLDER python benchmarks/text_columns.py TABLE SEED category|components|text
+    GCE_DATA_HOME=FOLDER python benchmarks/text_columns.py TABLE SEED category|components|text
 
-The folder has TABLE.parquet. Each call appends a line to results/text_columns.jsonl, and writes results/text_columns.md
-from all of them. Seeds 0 to 4 are left for the comparison with other libraries.
+The folder has tables/TABLE.parquet. Each call appends a line to results/text_columns.jsonl, and writes
+results/text_columns.md from all of them. Seeds 0 to 4 are left for the comparison with other libraries.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from harness import RESULTS, run_script
 from sklearn.metrics import log_loss, root_mean_squared_error
+from tables_data import folder
 
 import gce
 from gce.preprocessing import text_rule
 
-RESULTS = Path(__file__).parent / "results"
 #: Of each table its target, its column of text, and the rows of a fit.
 TABLES = {
     "loans": ("interest_rate", "emp_title", 8_000),
@@ -39,7 +38,7 @@ that they are text or not. Dates are days. Numbers of components in brackets. Jo
 interest rate: 24 columns of noise cost half a percent there, which is why a fit keeps the components only that are
 correlated with the target by more than three standard deviations of chance. Measured while the rule was chosen, on a
 busy machine: there are no times; run 5 of category_statistics.md compares whole tables. To add a line:
-`GCE_TABLES=FOLDER python benchmarks/text_columns.py TABLE SEED MODE`.
+`GCE_DATA_HOME=FOLDER python benchmarks/text_columns.py TABLE SEED MODE`.
 
 """
 
@@ -47,7 +46,7 @@ busy machine: there are no times; run 5 of category_statistics.md compares whole
 def measure(name: str, seed: int, mode: str) -> dict[str, Any]:
     """One fit, and its loss on the test rows."""
     target, text, rows = TABLES[name]
-    frame = pd.read_parquet(Path(os.environ["GCE_TABLES"]) / f"{name}.parquet")
+    frame = pd.read_parquet(folder() / f"{name}.parquet")
     for column in frame.select_dtypes("datetime"):
         frame[column] = (frame[column] - pd.Timestamp("2000-01-01")).dt.total_seconds() / 86_400
     y = frame.pop(target).to_numpy()
@@ -80,8 +79,12 @@ def page(lines: list[dict[str, Any]]) -> str:
     return ABOUT + "\n".join(rows) + "\n"
 
 
-if __name__ == "__main__":
-    log = RESULTS / "text_columns.jsonl"
+def main() -> None:
+    log, line = RESULTS / "text_columns.jsonl", measure(sys.argv[1], int(sys.argv[2]), sys.argv[3])
     with log.open("a") as file:
-        file.write(json.dumps(measure(sys.argv[1], int(sys.argv[2]), sys.argv[3])) + "\n")
+        file.write(json.dumps(line) + "\n")
     (RESULTS / "text_columns.md").write_text(page([json.loads(line) for line in log.read_text().splitlines()]))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -24,7 +24,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,11 +31,10 @@ import numpy as np
 from accuracy_models import warm_up
 from accuracy_sets import cut
 from data_sets import made_up
-from harness import CORES, processor
+from harness import CORES, RESULTS, processor, run_script
 
 import gce
 
-RESULTS = Path(__file__).parent / "results"
 SETS = ("digits", "california", "protein", "adult")
 LARGE = ("300000-10", "300000-30", "1000000-60")
 TIMED = (
@@ -170,7 +168,8 @@ def keep(row: dict[str, Any]) -> None:
     """Put a row in the place of what was measured of the same before."""
     path = RESULTS / "time_limits.json"
     same = ("set", "limit", "clock", "busy")
-    rows = [old for old in json.loads(path.read_text()) if any(old.get(name) != row.get(name) for name in same)]
+    held = json.loads(path.read_text()) if path.exists() else []
+    rows = [old for old in held if any(old.get(name) != row.get(name) for name in same)]
     path.write_text(json.dumps([*rows, row], indent=1) + "\n")
     (RESULTS / "time_limits.md").write_text(page([*rows, row]))
 
@@ -195,4 +194,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -45,7 +45,7 @@ def tree_times(level: str, n: int) -> dict[str, Any]:
     try:
         library()
     except ValueError:
-        return {"left_out": "the processor does not have it"}
+        return {"left_out": "the processor does not have it", "possible": False}
     if find_spec(f"gce._utils._native_{level}") is None:
         return {"left_out": "the kernels are not built for it"}
     torch.set_num_threads(1)

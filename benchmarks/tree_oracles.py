@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import platform
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from accuracy_sets import cut
 from data_sets import Split
+from harness import RESULTS, run_script
 from scipy.stats import rankdata
 from torch import Tensor
 
@@ -31,7 +31,6 @@ from gce.frank_wolfe.step import Direction
 from gce.losses.line_search import LineSearch
 from gce.losses.risk import Risk
 
-RESULTS = Path(__file__).parent / "results"
 SETS = ("boston", "concrete", "energy", "kin8nm", "breast_cancer", "digits", "satimage")
 SEEDS = (0, 1, 2)
 #: Short steps need more trees.
@@ -144,4 +143,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import mean
 
 import numpy as np
 from accuracy_sets import cut_rows
 from data_sets import load
-from harness import CORES, processor
+from harness import CORES, RESULTS, processor, run_script
 from sklearn.metrics import log_loss
 
 from gce import GCEClassifier
 from gce.bases import SymmetricTree, Tree
 
-RESULTS = Path(__file__).parent / "results"
 SETS = ("iris", "wine", "digits", "satimage", "letter")
 SEEDS = (10, 11, 12)
 #: Larger sets are cut to so many rows, before they are split.
@@ -87,14 +85,13 @@ def report(found: dict[str, dict[str, list[Score]]], sets: list[str]) -> str:
 
 def main() -> None:
     found: dict[str, dict[str, list[Score]]] = {}
-    for i, name in enumerate(SETS):
+    for name in SETS:
         for family in FAMILIES:
             for setting, words in SETTINGS.items():
                 scores = [measured(name, family, setting, seed) for seed in SEEDS]
                 found.setdefault(f"{family}, {words}", {})[name] = scores
-        # a run that is stopped has something
-        (RESULTS / "vector_leaves.md").write_text(report(found, list(SETS[: i + 1])))
+    (RESULTS / "vector_leaves.md").write_text(report(found, list(SETS)))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

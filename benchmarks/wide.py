@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from harness import run_script
 
 import gce
 from gce.bases import Forest, SymmetricTree, Tree
@@ -125,6 +126,10 @@ def time_fits() -> None:
         say(name, f"{fitted - start:.1f}", f"{1000 * (predicted - fitted):.0f}", f"{memory:.1f}")
 
 
-if __name__ == "__main__":
+def main() -> None:
     torch.set_num_threads(1)
     {"bins": compare_bins, "fits": time_fits}[sys.argv[1]]()
+
+
+if __name__ == "__main__":
+    run_script(main)

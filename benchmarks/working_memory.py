@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from harness import peak_mib, reset_peak
+from harness import peak_mib, reset_peak, run_script
 
 import gce
 from gce.training import family_fit
@@ -45,7 +45,11 @@ def working(n: int, outputs: int, members: int) -> float:
     return (peak_mib() - before[0]) * 2**20 / (8 * n * outputs * members)
 
 
-if __name__ == "__main__":
+def main() -> None:
     for n, outputs, members in PROBLEMS:
         line = f"{n:,} rows, {outputs} output(s), {members} member(s): {working(n, outputs, members):.1f}"
         sys.stdout.write(line + "\n")
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,6 +1,8 @@
 """The speed benchmark: its sections can begin, and what it says was measured is what was measured."""
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,16 @@ import harness
 import large_rows
 import models
 import numpy as np
+import oracle
 import serving
 import speed
+import torch
 import tree_kernels
 from data_sets import made_up
 
+from gce._utils.random import RoundStreams
+from gce.bases import FitContext
+from gce.bases.objectives import Linear
 from gce.bases.trees.grower import GrownTrees, Scratch
 from gce.bases.trees.tree_data import Constraints, Sampling
 
@@ -41,7 +48,7 @@ def test_trees_that_are_timed_are_as_large_as_they_may_be(name, nodes):
 
 def test_instruction_sets_are_asked_for_in_the_process_that_is_timed():
     result = harness.call("tree_kernels:tree_times", threads=1, variables={"GCE_CPU": "none"}, level="none", n=100)
-    assert result == {"left_out": "the processor does not have it"}
+    assert result == {"left_out": "the processor does not have it", "possible": False}
 
 
 def test_ratios_are_ours_by_theirs_and_other_libraries_load_no_torch():
@@ -89,3 +96,33 @@ def test_rows_that_judge_a_limited_fit_are_fresh(monkeypatch):
     np.testing.assert_array_equal(np.concatenate([model.fitted, model.judged]), X)
     assert len(model.judged) == 50
     assert told["rmse"] == pytest.approx(np.sqrt(np.mean(y[200:] ** 2)))
+
+
+def test_the_oracle_is_timed_beside_plain_autograd_that_trains_the_same_networks():
+    shape = asdict(oracle.Shape("small", 40, 3, 1, None, members=2))
+    found = oracle.epoch_times(shape, "cpu", quick=True)
+    assert found.keys() == oracle.BASES.keys()
+    X, gradient = torch.randn(40, 3, dtype=torch.float64), torch.randn(2, 40, 1, dtype=torch.float64)
+    objective = Linear(gradient, torch.ones(1, dtype=torch.float64))
+    with torch.no_grad():
+        outputs = [
+            kind(hidden=4, max_epochs=5, patience=10**9)
+            .minimize(objective, X, rng=RoundStreams((0,), ((0, 0), (0, 1)), (0, 1)), context=FitContext())
+            .atoms(X)
+            for kind in oracle.BASES.values()
+        ]
+    torch.testing.assert_close(*outputs, rtol=1e-8, atol=1e-10)
+
+
+def test_a_section_with_empty_cells_is_lacking_unless_the_processor_makes_them_so():
+    cells = [{"seconds": 1.0}, {"left_out": "no data"}, {"left_out": "no such instructions", "possible": False}]
+    assert speed.lacking({"cells": cells}) == ["no data"]
+
+
+def test_sections_of_another_machine_are_replaced_together_or_not_at_all(tmp_path):
+    path = tmp_path / "speed.json"
+    path.write_text(json.dumps({"machine": "one", "sections": {"oracle": 1, "trees": 2}}))
+    assert speed.earlier(path, "one", ["oracle"]) == {"oracle": 1, "trees": 2}
+    assert speed.earlier(path, "two", ["oracle", "trees"]) == {}
+    with pytest.raises(SystemExit, match="its sections trees would be lost"):
+        speed.earlier(path, "two", ["oracle"])

@@ -161,8 +161,9 @@ def test_what_is_there_is_not_fitted_again(home, monkeypatch):
 def test_a_failure_is_tried_again(home, monkeypatch):
     fits = []
     counted(monkeypatch, fits, failed="ValueError: no")
-    tables.fill(["RandomForest"], ["one"], [0], home, None)
-    assert "ValueError: no" in home.with_suffix(".md").read_text()
+    with pytest.raises(SystemExit, match="RandomForest on one, seed 0: ValueError: no"):
+        tables.fill(["RandomForest"], ["one"], [0], home, None)
+    assert not accuracy_rows.file_of(home, "RandomForest").exists()
     counted(monkeypatch, fits)
     tables.fill(["RandomForest"], ["one"], [0], home, None)
     assert len(fits) == 2
@@ -181,8 +182,10 @@ def test_a_retimed_row_keeps_figures_that_do_not_depend_on_time(model, rmse, hom
 
 
 def test_autogluon_is_left_out_without_its_environment():
-    assert tables.possible(["RandomForest", "AutoGluon"], None) == ["RandomForest"]
-    assert "AutoGluon" in tables.possible(["AutoGluon"], "python")
+    found, lacking = tables.possible(["RandomForest", "AutoGluon"], None)
+    assert found == ["RandomForest"]
+    assert lacking == ["AutoGluon is not installed, or --autogluon-python is not given"]
+    assert tables.possible(["AutoGluon"], "python") == (["AutoGluon"], [])
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
