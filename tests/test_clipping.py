@@ -167,3 +167,15 @@ def test_base_scores_are_refused():
 def test_another_value_is_refused():
     with pytest.raises(ValueError, match="clip_predictions must be 'range' or None, got 'hull'"):
         regressor(clip_predictions="hull").fit(X, Y)
+
+
+def test_metrics_of_held_out_rows_are_those_of_clipped_predictions():
+    clipped, free = (
+        regressor(cv=None, clip_predictions=clip).fit(X[:80], Y[:80], X_val=X[80:], y_val=Y[80:])
+        for clip in ("range", None)
+    )
+    for model in (clipped, free):
+        error = model.predict(X[80:]) - Y[80:]
+        assert model.result_.held_out["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
+        assert model.result_.held_out["mae"] == pytest.approx(np.mean(np.abs(error)), rel=1e-12)
+    assert clipped.result_.held_out["rmse"] < free.result_.held_out["rmse"]

@@ -234,7 +234,7 @@ class NumberTarget:
         # an import of an estimator does not load it
         from gce.training.metrics import of_numbers, of_quantiles
 
-        y, predicted, weight = (part.cpu().numpy() for part in (rows.y, loss.predict(rows.pred), rows.weight))
+        y, predicted, weight = (part.cpu().numpy() for part in (rows.y, self.means(loss, rows.pred), rows.weight))
         if isinstance(loss, Quantiles):
             return of_quantiles(y, predicted, np.asarray(loss.levels), weight)
         return of_numbers(y, predicted, weight)
