@@ -165,7 +165,7 @@ def random_trees(rng, inputs, outputs, trees, dtype=torch.float64, most=90):
 def one_weight_per_family(monkeypatch):
     """Families are weighted as they were before rounds had weights of their own, and none is left out."""
     monkeypatch.setattr(round_weights, "_ENOUGH", 2**62)
-    monkeypatch.setattr(family_weights, "_FEWER_FAMILIES", -1.0)
+    monkeypatch.setattr(family_weights, "FEWER_FAMILIES", -1.0)
 
 
 def codes_by_column(binned):

@@ -28,7 +28,7 @@ BASES = {"nets": gce.bases.Neural(hidden=4, max_epochs=30), "trees": gce.bases.S
 def model():
     with pytest.MonkeyPatch.context() as patch:
         # no family is left out
-        patch.setattr(family_weights, "_FEWER_FAMILIES", -1.0)
+        patch.setattr(family_weights, "FEWER_FAMILIES", -1.0)
         return gce.GCERegressor(basis=BASES, max_atoms=15, cv=3, random_state=3).fit(X, Y)
 
 
@@ -192,3 +192,146 @@ def test_weights_of_rounds_are_summed_by_family(monkeypatch):
         for m in range(3):
             pred[held[m]] = model.ensemble_.of_member(m)(problem.X[held[m]])
     assert found.loss == pytest.approx(float(((pred - problem.y) ** 2).mean()), rel=1e-9)
+
+
+def pool_of(found, model, rows):
+    """Each family's own prediction of rows by the whole model, and of the zero function, measured from the offset."""
+    offset, codes = model.ensemble_.offset, torch.from_numpy(model.table_.transform(rows))
+    with torch.no_grad():
+        own = {r.name: (r.ensemble(offset)(codes) - offset)[:, 0].numpy() for r in model.result_.families if r.rounds}
+    return [own.get(name, np.zeros(len(rows))) for name in found.names]
+
+
+def legend_holds(found, pool, y):
+    """Every sentence on slopes and on the best weights is true of figures that are computed again."""
+    whole = found.weights @ np.array(pool)
+    loss, best = np.mean((whole - y) ** 2), least(pool, y)
+    words = " ".join(str(found).split())
+    shown = np.abs(found.alignment) > 1e-6 * loss
+    if "Where it is positive, the weight is 0." in words:
+        assert (found.weights[shown & (found.alignment > 0)] == 0).all()
+        assert (found.alignment[shown] > 0).all()
+    for sign, sentence in ((1, "more weight would raise the loss"), (-1, "more weight would lower the loss")):
+        toward = [own for own, slope in zip(pool, found.alignment, strict=True) if slope * sign > 1e-6 * loss]
+        assert (sentence in words) <= bool(toward)
+        for own in toward:
+            moved = whole + 1e-6 * (own - whole)
+            assert sign * (np.mean((moved - y) ** 2) - loss) > 0
+    assert ("not optimal on these rows" in words) == (loss - best > 1e-6 * loss)
+    assert found.loss == pytest.approx(loss, rel=1e-9)
+    assert found.best_loss == pytest.approx(best, rel=1e-5)
+    assert found.loss - found.gap <= best * (1 + 1e-7)
+    for j in range(len(pool) if len(pool) > 1 else 0):
+        others = [own for i, own in enumerate(pool) if i != j]
+        assert found.loss_without[j] == pytest.approx(least(others, y), rel=1e-5)
+    for name, slope, own in zip(found.names, found.alignment, pool, strict=True):
+        assert slope == pytest.approx(np.mean(2 * (whole - y) * (own - whole)), abs=1e-9 * (1 + loss)), name
+
+
+X_NEW = RNG.normal(size=(60, 3))
+Y_NEW = 2 * X_NEW[:, 0] + np.abs(X_NEW[:, 1]) + (X_NEW[:, 2] > 0) + 0.2 * RNG.normal(size=60)
+
+
+def test_the_legend_is_true_on_the_rows_of_the_fit_and_on_others(model):
+    families, y = outputs_of_families(model)
+    found = model.explain(X, Y)
+    legend_holds(found, [families.get(name, np.zeros(N)) for name in found.names], y)
+    assert "rows held out in the fit" in " ".join(str(found).split())
+    new = model.explain(X_NEW, Y_NEW)
+    legend_holds(new, pool_of(new, model, X_NEW), Y_NEW - model.offset_[0])
+    assert new.loss == pytest.approx(np.mean((model.predict(X_NEW) - Y_NEW) ** 2), rel=1e-9)
+    assert "On the 60 rows given, which are not the rows of the fit" in " ".join(str(new).split())
+    np.testing.assert_allclose(new.weights, found.weights, rtol=1e-12)
+
+
+def test_the_legend_is_true_of_families_that_were_left_out():
+    with pytest.MonkeyPatch.context() as patch:
+        # all but one family are left out, whatever that costs
+        patch.setattr(family_weights, "FEWER_FAMILIES", 1e9)
+        patch.setattr(family_weights, "evidence_rows", lambda weight: 1e-12)
+        model = gce.GCERegressor(basis=BASES, max_atoms=15, cv=3, random_state=3).fit(X, Y)
+    found = model.explain(X, Y)
+    assert found.used.sum() == 1
+    assert (found.alignment[~found.used] < 0).any()
+    families, y = outputs_of_families(model)
+    legend_holds(found, [families.get(name, np.zeros(N)) for name in found.names], y)
+    assert (found.loss_without[~found.used] <= found.loss).all()
+
+
+def test_the_legend_is_true_of_weights_of_rounds(monkeypatch):
+    monkeypatch.setattr(round_weights, "_ENOUGH", 0)
+    monkeypatch.setattr(round_weights, "_ERRORS", -1e9)
+    model = gce.GCERegressor(basis=["neural", "symmetric"], max_atoms=10, cv=3, random_state=0).fit(X, Y)
+    for rows, target in ((X, Y), (X_NEW, Y_NEW)):
+        found = model.explain(rows, target)
+        assert (found.alignment[found.used] > 1e-6 * found.loss).any()
+        assert "the weight is 0" not in " ".join(str(found).split())
+        words = " ".join(str(found).split())
+        assert "The fit weighted single rounds instead of families" in words
+        # each sign that is shown is explained, by the change of the loss that a little weight makes
+        assert ("more weight would raise" in words) == (found.alignment > 1e-6 * found.loss).any()
+        assert ("more weight would lower" in words) == (found.alignment < -1e-6 * found.loss).any()
+        assert found.best_loss <= found.loss
+        assert found.loss - found.gap <= found.best_loss
+        assert (found.loss_without >= found.best_loss * (1 - 1e-5)).all()
+    assert found.loss == pytest.approx(np.mean((model.predict(X_NEW) - Y_NEW) ** 2), rel=1e-9)
+
+
+def test_classifiers_weights_and_base_scores_on_any_rows():
+    labels, weight = np.where(np.median(Y) < Y, "yes", "no"), RNG.uniform(0.1, 3, 60)
+    fitted = {"basis": ["neural", "symmetric"], "max_atoms": 6, "cv": 2, "random_state": 0}
+    classifier = gce.GCEClassifier(**fitted, class_weight={"yes": 3}).fit(X, labels)
+    truth = np.resize(["yes", "no", "no"], 60)
+    found = classifier.explain(X_NEW, truth, weight)
+    score, total = classifier.raw_predict(X_NEW).numpy()[:, 0], weight * np.where(truth == "yes", 3, 1)
+    losses = np.logaddexp(0, np.where(truth == classifier.classes_[1], -score, score))
+    assert found.loss == pytest.approx(np.average(losses, weights=total), rel=1e-9)
+    # rows of one class are enough, and as many rows as the fit had need not be its rows
+    assert classifier.explain(X_NEW[:5], ["no"] * 5).loss > 0
+    other = classifier.explain(X + 0.1, labels)
+    assert "not the rows of the fit" in " ".join(str(other).split())
+    counts = RNG.poisson(np.exp(0.5 * X[:, 0]))
+    poisson = gce.GCERegressor(**fitted, loss="poisson").fit(X, counts, base_score=np.full(N, 0.3))
+    given = poisson.explain(X_NEW, np.resize(counts, 60), base_score=np.linspace(-1, 1, 60))
+    assert np.isfinite(given.loss)
+    with pytest.raises(ValueError, match="these are not the rows of the fit"):
+        classifier.explain(X + 0.1, labels, np.ones(N), np.arange(N) % 5)
+
+
+def test_atoms_on_any_rows_share_one_simplex(model):
+    found = model.explain(X_NEW, Y_NEW, by="atoms")
+    assert found.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert found.loss == pytest.approx(np.mean((model.predict(X_NEW) - Y_NEW) ** 2), rel=1e-9)
+    with torch.no_grad():
+        codes = torch.from_numpy(model.table_.transform(X_NEW))
+        outputs = model.ensemble_.outputs(codes).numpy()[:, :, 0]
+    own = dict(zip(model.atom_names_, outputs, strict=True))
+    pred, y = model.predict(X_NEW) - model.offset_[0], Y_NEW - model.offset_[0]
+    slopes = {name: np.mean(2 * (pred - y) * (output - pred)) for name, output in own.items()}
+    for name, slope in zip(found.names, found.alignment, strict=True):
+        if name in slopes:
+            assert slope == pytest.approx(slopes[name], abs=1e-9)
+    assert "On the 60 rows given" in str(found)
+
+
+def test_without_rows_there_are_weights_and_columns(model):
+    found, full = model.explain(), model.explain(X, Y)
+    assert found.names == full.names
+    np.testing.assert_allclose(found.weights, full.weights, rtol=1e-12)
+    np.testing.assert_array_equal(found.n_atoms, full.n_atoms)
+    assert found.importances == full.importances
+    text = str(found)
+    assert text.startswith(f"{found.used.sum()} of {len(found.names)} families in use\n")
+    assert "nan" not in text + found._repr_html_()
+    assert "need rows: explain(X, y)" in text
+    assert list(found.to_frame().columns) == ["weight", "n_atoms"]
+    shown = found.plot()
+    assert list(shown.axes_) == ["weight"]
+    shown.figure_.canvas.draw()
+    plt.close("all")
+    atoms = model.explain(by="atoms")
+    np.testing.assert_array_equal(atoms.weights, model.weights_)
+    assert atoms.names == tuple(model.atom_names_)
+    for given in ((X,), (None, Y), (None, None, np.ones(N))):
+        with pytest.raises(ValueError, match="must be given too"):
+            model.explain(*given)

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from gce._utils import numerals, text
-from gce.frank_wolfe.simplex import Outputs, backward_elimination, greedy_selection, solve_simplex
+from gce.frank_wolfe.simplex import (
+    Outputs,
+    backward_elimination,
+    certify_weights,
+    greedy_selection,
+    solve_simplex,
+)
 from gce.inspection.explanation import Explanation, PathStep, PruningPath, explain, explanation, pruning_path, removals
 from gce.losses import LogMixture, Power, Squared
 from gce.losses.risk import Risk
@@ -149,6 +155,28 @@ def test_weights_that_are_not_the_best_are_called_so():
     assert (greedy.loss_without < greedy.loss).any()
     assert "are not optimal" in str(greedy)
     assert "are not optimal" not in str(best)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_figures_of_weights_that_are_not_the_best(kind):
+    risk, outputs = problem(kind)
+    weights = np.array([0.1, 0.0, 0.3, 0.2, 0.0, 0.4])
+    found = explain([f"m{j}" for j in range(6)], risk, outputs, certify_weights(risk, outputs, weights), TOL)
+    best = least(risk, outputs)
+    assert found.best_loss == pytest.approx(best, rel=1e-7)
+    assert found.loss - found.gap <= best * (1 + 1e-9)
+    for j in range(6):
+        others = outputs.select([i for i in range(6) if i != j])
+        assert found.loss_without[j] == pytest.approx(least(risk, others), rel=1e-7)
+    pred = outputs.combine(weights)
+    for slope, answer in zip(found.alignment, outputs.predictions, strict=True):
+        moved = pred + 1e-6 * (answer - pred)
+        change = float(risk.value(moved[None]) - risk.value(pred[None])) / 1e-6
+        assert slope == pytest.approx(change, abs=1e-4)
+        assert np.sign(slope) == np.sign(change)
+    words = " ".join(str(found).split())
+    assert "Where it is positive, the weight is 0" not in words
+    assert f"the best have loss {found.best_loss:.4g}" in words
 
 
 def test_the_table_as_text():

@@ -131,7 +131,7 @@ def solved_again(model, m, names):
 
 def test_weights_beside_a_forest_are_found_on_rows_held_out(monkeypatch):
     # no family is left out
-    monkeypatch.setattr(family_weights, "_FEWER_FAMILIES", -1.0)
+    monkeypatch.setattr(family_weights, "FEWER_FAMILIES", -1.0)
     model = gce.GCERegressor(**{**SMALL, "random_state": 2}).fit(X, Y)
     forests = [part for part in model.ensemble_.parts if isinstance(part, ForestAtoms)]
     assert sum(map(len, forests)) < (model.ensemble_.origin[:, 1] > 0).sum()

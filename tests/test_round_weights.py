@@ -48,7 +48,7 @@ def thinned(few_rows_suffice):
 def whole(few_rows_suffice):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(round_weights, "_ENOUGH", 2**62)
-        patch.setattr(family_weights, "_FEWER_FAMILIES", -1.0)
+        patch.setattr(family_weights, "FEWER_FAMILIES", -1.0)
         return regressor().fit(X, Y)
 
 

@@ -295,6 +295,23 @@ def test_a_stack_without_cache_asks_its_members_for_rows(stack):
             edit()
 
 
+def test_any_rows_are_explained():
+    stack = gce.ConvexStackingRegressor(regressors(), cv=KFold(4), random_state=0).fit(X, Y)
+    found = stack.explain(NEW, Y_NEW)
+    members = np.array([stack.named_estimators_[name].predict(NEW) for name in found.names])
+    mixed = found.weights @ members
+    assert found.loss == pytest.approx(np.mean((stack.predict(NEW) - Y_NEW) ** 2), rel=1e-9)
+    np.testing.assert_allclose(found.own_loss, np.mean((members - Y_NEW) ** 2, axis=1), rtol=1e-9)
+    slopes = np.mean(2 * (mixed - Y_NEW) * (members - mixed), axis=1)
+    np.testing.assert_allclose(found.alignment, slopes, atol=1e-9 * np.abs(slopes).max())
+    assert found.best_loss == pytest.approx(stack.reweight(NEW, Y_NEW).risk_, rel=1e-5)
+    assert f"On the {len(NEW)} rows given, predicted by the fitted members." in " ".join(str(found).split())
+    # what the stack keeps is explained as before
+    assert stack.explain().loss == stack.risk_
+    with pytest.raises(ValueError, match="give X and y"):
+        stack.explain(NEW)
+
+
 # What stays.
 
 
@@ -331,7 +348,10 @@ def test_selection_keeps_its_rule_but_prunes_by_the_best_weights():
     counts = edited.weights_ * 7 * 6 * 5 * 4
     np.testing.assert_allclose(counts, np.round(counts), atol=1e-6)  # multiples of one over the rounds
     assert_optimal(stack.prune(3))
-    assert stack.explain().gap == stack.gap_
+    explained = stack.explain()
+    # the best weights prove more than those that were chosen greedily
+    assert explained.loss - explained.gap <= explained.best_loss < explained.loss
+    assert explained.gap <= stack.gap_
 
 
 # Why.

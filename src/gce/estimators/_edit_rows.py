@@ -14,8 +14,9 @@ from torch import Tensor
 from gce._utils.devices import as_numpy
 from gce.estimators._encoding import statistics_again
 from gce.estimators._validation import FitInput, build_problem, read_rows, read_samples, split_rows
-from gce.inspection.editing import EditData
+from gce.inspection.editing import EditData, as_one_simplex
 from gce.losses import Hazards, Squared
+from gce.preprocessing import targets_as_array
 from gce.preprocessing.sample_weights import check_sample_weight, effective_count
 from gce.preprocessing.sparse import Matrix
 from gce.preprocessing.splits import Members, training_rows_first
@@ -34,6 +35,19 @@ def edit_data(model: Any, result: FitResult, given: FitInput) -> EditData:
     return _rows_of_the_fit(model, result, given)
 
 
+def explained_rows(model: Any, result: FitResult, given: FitInput) -> tuple[FitResult, EditData]:
+    """Rows to explain weights on: those of the fit as its members saw them, or any, which the whole model predicts."""
+    about_the_fit = given.groups is not None or given.X_val is not None
+    if not result.one_simplex and (about_the_fit or _count(given) == result.n_samples):
+        try:
+            return result, _rows_of_the_fit(model, result, given)
+        except OtherRowsError:
+            if about_the_fit:
+                raise
+    together = as_one_simplex(result)
+    return together, _any_rows(model, together, given)
+
+
 def imitation_data(model: Any, result: FitResult, given: FitInput) -> EditData:
     """Rows on which an ensemble is to imitate the model: its raw scores take the place of targets."""
     if given.groups is not None or given.X_val is not None:
@@ -46,12 +60,21 @@ def imitation_data(model: Any, result: FitResult, given: FitInput) -> EditData:
     return EditData(replace(problem, loss=Squared()), members.held_out_total, external, _target(model, result))
 
 
+class OtherRowsError(ValueError):
+    """Rows are not those of the fit."""
+
+
+def _count(given: FitInput) -> int:
+    """The number of rows of positive weight."""
+    return int(np.count_nonzero(check_sample_weight(given.sample_weight, targets_as_array(given.y))))
+
+
 def _rows_of_the_fit(model: Any, result: FitResult, given: FitInput) -> EditData:
     """The problem of the fit, from the same rows."""
     encoded = read_rows(model, given, result)
     rows, target = encoded.rows, encoded.target
     if len(rows.target) != result.n_samples:
-        raise ValueError(
+        raise OtherRowsError(
             f"the model was fitted to {result.n_samples} rows of positive weight, but {len(rows.target)} are given in "
             "X: give the rows of the fit, or use reweight for others"
         )
@@ -59,7 +82,7 @@ def _rows_of_the_fit(model: Any, result: FitResult, given: FitInput) -> EditData
     # files of older formats do not say what members held out
     known = members.names if result.folds is None else result.folds
     if members.names != known or len(known) != result.ensemble.members:
-        raise ValueError(
+        raise OtherRowsError(
             "X, y, sample_weight or groups differ: these are not the rows of the fit in their order, or cv splits them "
             "in another way; give the same rows and cv, or use reweight for others"
         )

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from gce._utils.parallel import limited, torch_threads
 from gce.estimators._base import Array, ConvexModel
-from gce.estimators._edit_rows import edit_data, imitation_data
+from gce.estimators._edit_rows import edit_data, explained_rows, imitation_data
 from gce.estimators._validation import FitInput
 from gce.inspection import editing
 from gce.inspection.editing.naming import check_new
@@ -243,8 +243,8 @@ class EditableEnsemble(ConvexModel):
 
     def explain(
         self,
-        X: Any,
-        y: Any,
+        X: Any = None,
+        y: Any = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         *,
@@ -253,14 +253,20 @@ class EditableEnsemble(ConvexModel):
     ) -> Explanation:
         """Why the families of this ensemble, or its atoms, have the weights they have.
 
-        A family is explained on the rows that members held out, on which the weights of families are found; where none
-        were, on their training rows. An atom is explained on the rows of its member. The weights of a fit's atoms are
-        not the best ones, and the gap shows how far they may be from them; those of an edit are.
+        With the rows of the fit, a family is explained on those that members held out, on which the weights of families
+        are found; where none were, on their training rows. An atom is explained on the rows of its member. On other
+        rows, such as test rows, the whole model predicts each of them, and the explanation says what every family or
+        atom is worth there. Without rows there are weights, numbers of atoms and importances of columns.
+
+        Weights need not be the best ones for the rows of an explanation: the gap says how far they may be from them,
+        and ``best_loss`` is the loss of the best.
 
         Parameters
         ----------
-        X, y, sample_weight, groups, **validation
-            As in ``remove``.
+        X, y, sample_weight : optional
+            The rows of the fit, as they were given to it, or any other rows.
+        groups, **validation
+            As in ``remove``; only with the rows of the fit.
         by : {"families", "atoms"}, default="families"
             One row per family, such as ``"tree"`` or ``"neural"``, and per external model; or one per atom, of which
             there may be hundreds. After an edit of several families, kinds of atoms take their place. By families there
@@ -272,19 +278,29 @@ class EditableEnsemble(ConvexModel):
         """
         if by not in ("families", "atoms"):
             raise ValueError(f"by must be 'families' or 'atoms', got {by!r}")
-        result = self.result_
+        given = FitInput(X, y, sample_weight, groups, **validation)
+        if (X is None) != (y is None) or (X is None and any(value is not None for value in given)):
+            absent = [name for name in ("X", "y") if getattr(given, name) is None]
+            raise ValueError(f"{' and '.join(absent)} must be given too: rows need targets, and weights need rows")
         with self._computing():
-            data = edit_data(self, result, FitInput(X, y, sample_weight, groups, **validation))
-            if by == "atoms":
-                return editing.explain_weights(result, data)
-            # needed by no fit
-            from gce.inspection.editing.families import explain_families
-
-            found = explain_families(result, data)
-        if result.importances is None:
+            found = self._explain(given, by)
+        result = self.result_
+        if result.importances is None or by == "atoms":
             return found
         names = (column.name for column in result.table.columns)
         return replace(found, importances=dict(zip(names, result.importances.tolist(), strict=True)))
+
+    def _explain(self, given: FitInput, by: str) -> Explanation:
+        # needed by no fit
+        from gce.inspection.editing.families import explain_families, list_families
+
+        if given.X is not None:
+            result, data = explained_rows(self, self.result_, given)
+            return editing.explain_weights(result, data) if by == "atoms" else explain_families(result, data)
+        if by == "atoms":
+            editing.simplices(self.result_)
+            return Explanation.of_weights(self.atom_names_, self.weights_, "atom")
+        return list_families(self.result_)
 
     def bound_report(self, X: Any, y: Any, delta: float = 0.05, **given: Any) -> BoundReport:
         """What learning theory says about the risk on new rows, and why it is no certificate.

@@ -34,7 +34,7 @@ TOL = 1e-12
 #: The part of the held-out loss that an ensemble of fewer rounds may cost.
 TOLERATED = 0.005
 #: The part that an ensemble of fewer families may cost: half a percent was lost on test rows too, up to 0.3 %.
-_FEWER_FAMILIES = 0.001
+FEWER_FAMILIES = 0.001
 #: Why a family has no weight.
 _WEIGHTLESS = "its best weight on the held-out rows is 0"
 _USELESS = "the held-out loss is next to the same without it"
@@ -137,7 +137,7 @@ def drop_families(
     rows = {name: select_held_out(pred, problem, total) for name, pred in preds.items()}
     whole = select_held_out(found.pred, problem, total)
     losses, share = problem.loss.value(whole.pred, whole.y), whole.weight / whole.weight.sum()
-    allowed = (1 + _FEWER_FAMILIES) * float(share @ losses)
+    allowed = (1 + FEWER_FAMILIES) * float(share @ losses)
     while len(preds) > 1:
         best, solution, name = min(
             (_without(name, rows, problem) for name in preds), key=lambda candidate: candidate[1].loss

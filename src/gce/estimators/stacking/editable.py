@@ -233,11 +233,12 @@ class EditableStack(BaseStack):
         Parameters
         ----------
         X : rows of any kind, optional
-            As in ``remove``.
+            Rows that the fitted members predict, such as test rows. Default: the predictions that the stack keeps, on
+            which its weights were solved; a stack that keeps none (see ``without_cache``) needs rows.
         y : array-like of shape (n,) or (n, k), optional
-            As in ``remove``.
+            Their targets.
         sample_weight : array-like of shape (n,), optional
-            As in ``remove``.
+            Their weights.
 
         Returns
         -------
@@ -245,12 +246,15 @@ class EditableStack(BaseStack):
         """
         check_is_fitted(self)
         result = self.result_
-        out_of_fold, solution = self._out_of_fold(X, y, sample_weight), result.solution
-        if result.out_of_fold is None:
+        known, solution, remarks = result.out_of_fold, result.solution, []
+        if known is None or X is not None or y is not None or sample_weight is not None:
+            known = self._predict_members(X, y, sample_weight)
+            remarks.append(f"On the {len(known.rows):,} rows given, predicted by the fitted members.")
             with torch.no_grad():
-                solution = certify_weights(out_of_fold.risk, out_of_fold.outputs, solution.weights)
+                solution = certify_weights(known.risk, known.outputs, solution.weights)
         tol = self._solver(result.seed).tol
-        return explain(self.member_names_, out_of_fold.risk, out_of_fold.outputs, solution, tol, out_of_fold.seconds)
+        found = explain(self.member_names_, known.risk, known.outputs, solution, tol, known.seconds)
+        return replace(found, remarks=tuple(remarks))
 
     def report(self, path: str | Path, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> None:
         """Write an HTML report on this stack, and on how it and its members predict the given rows.

@@ -120,6 +120,19 @@ def own_rows(result: FitResult, problem: Problem) -> Tensor:
     return problem.held_out
 
 
+def rows_remark(result: FitResult, problem: Problem) -> str:
+    """On which rows weights are explained, as a sentence."""
+    held_out, rows = problem.held_out.any(0), problem.train.any(0) | problem.held_out.any(0)
+    if result.one_simplex:
+        others = "" if result.edited else ", which are not the rows of the fit in their order"
+        return f"On the {int(rows.sum()):,} rows given{others}: each is predicted by the whole model."
+    if problem.held_out.any(1).all():
+        return (
+            f"On the {int(held_out.sum()):,} rows held out in the fit, each predicted by the members that held it out."
+        )
+    return f"On the training rows of each member, {int(rows.sum()):,} in all: none were held out."
+
+
 def _simplex_problem(part: ConvexEnsemble, m: int, problem: Problem, weight: Tensor) -> SimplexProblem:
     """A part of an ensemble whose weights are to be found on rows of weights ``(N,)``.
 

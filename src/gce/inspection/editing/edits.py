@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gce.inspection.editing.edit_data import EditData, atom_names, simplex_problems, with_weights
+from gce.inspection.editing.edit_data import EditData, atom_names, rows_remark, simplex_problems, with_weights
 from gce.inspection.editing.naming import check_known, is_zero
 from gce.inspection.editing.pruning import choose, path_step, prune_together
 from gce.inspection.editing.simplex_problem import TOL
@@ -68,4 +68,13 @@ def explain_weights(result: FitResult, data: EditData) -> Explanation:
         explain(problem.names, problem.risk, problem.outputs, problem.certified(), TOL, unit="atom")
         for problem in problems
     ]
-    return Explanation.joined(parts, [1 / len(parts)] * len(parts))
+    joined = Explanation.joined(parts, [1 / len(parts)] * len(parts))
+    if len(parts) == 1:
+        return replace(joined, remarks=(rows_remark(result, data.problem),))
+    return replace(
+        joined,
+        remarks=(
+            f"Each of the {len(parts)} members is explained on rows of its fit, and losses are means over members. The "
+            "others of an atom are those of its member.",
+        ),
+    )

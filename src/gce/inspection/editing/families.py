@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,11 +13,13 @@ from torch import Tensor
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.frank_wolfe.simplex import Outputs
 from gce.inspection.atom_families import atom_families
-from gce.inspection.editing.edit_data import EditData, own_rows
+from gce.inspection.editing.edit_data import EditData, own_rows, rows_remark
 from gce.inspection.editing.simplex_problem import TOL, SimplexProblem
 from gce.inspection.explanation import Explanation, explain
 from gce.losses.risk import Risk
 from gce.training.calibration import HeldOutScores, gather_held_out
+from gce.training.external_models import ExternalModel
+from gce.training.family_weights import FEWER_FAMILIES
 from gce.training.result import FitResult
 
 #: What the zero function is called beside families.
@@ -29,22 +32,22 @@ _ROUNDING = 1e-9
 class _Family:
     """A family, or an external model: its weight, its number of atoms, and its part of each member's scores.
 
-    ``part`` maps a member and row indices ``(h,)`` to ``(h, k)``; parts of all families sum to the score without the
-    offset. That of a family of weight 0 is its own prediction.
+    ``part`` maps rows, a member and row indices ``(h,)`` to ``(h, k)``; parts of all families sum to the score without
+    the offset. That of a family of weight 0 is its own prediction.
     """
 
     name: str
     weight: float
     n_atoms: int
-    part: Callable[[int, Tensor], Tensor]
+    part: Callable[[EditData, int, Tensor], Tensor]
 
-    def output(self, m: int, rows: Tensor) -> Tensor:
+    def output(self, data: EditData, m: int, rows: Tensor) -> Tensor:
         """The prediction that the weight multiplies.
 
         Where members weigh a family differently, as after an edit, it is divided by the mean of its weights, so that
         the weighted sum of all outputs is the model.
         """
-        return self.part(m, rows) / (self.weight or 1.0)
+        return self.part(data, m, rows) / (self.weight or 1.0)
 
 
 def explain_families(result: FitResult, data: EditData) -> Explanation:
@@ -59,21 +62,61 @@ def explain_families(result: FitResult, data: EditData) -> Explanation:
     -------
     Explanation
     """
-    families = list(_families(result, data))
-    rest = 1 - sum(family.weight for family in families)
-    if rest > _ROUNDING:
-        nothing = torch.zeros_like(data.problem.y)
-        families.append(_Family(_ZERO, rest, 0, lambda _, rows: nothing[rows]))
+    families = _with_rest(result)
     problem = _simplex_problem(result, families, data)
     found = explain(problem.names, problem.risk, problem.outputs, problem.certified(), TOL, unit="family")
-    return replace(found, n_atoms=np.array([family.n_atoms for family in families]))
+    counts = np.array([family.n_atoms for family in families])
+    return replace(found, n_atoms=counts, remarks=_remarks(result, data, found))
+
+
+def list_families(result: FitResult) -> Explanation:
+    """The weight and the number of atoms of each family, which need no rows.
+
+    Parameters
+    ----------
+    result : FitResult
+
+    Returns
+    -------
+    Explanation
+    """
+    families = _with_rest(result)
+    weights = np.array([family.weight for family in families])
+    counts = np.array([family.n_atoms for family in families])
+    return Explanation.of_weights([family.name for family in families], weights / weights.sum(), "family", counts)
+
+
+def _remarks(result: FitResult, data: EditData, found: Explanation) -> tuple[str, ...]:
+    """On which rows a fit is explained, and what else than their loss decided its weights."""
+    remarks = [rows_remark(result, data.problem)]
+    if result.edited:
+        return tuple(remarks)
+    if not result.one_simplex and not data.problem.held_out.any(1).all() and len(found.names) > 1:
+        remarks.append("Where no rows are held out, families have equal weights.")
+    elif result.round_weights is not None:
+        remarks.append("The fit weighted single rounds instead of families; the weight of a family is their sum.")
+    elif (found.alignment[~found.used] < 0).any():
+        remarks.append(
+            f"The fit leaves out a family without which the held-out loss is at most {100 * FEWER_FAMILIES:g} % above "
+            "the least: predictions are faster without it."
+        )
+    return tuple(remarks)
+
+
+def _with_rest(result: FitResult) -> list[_Family]:
+    """Families, and the zero function if it has weight."""
+    families = list(_families(result))
+    rest = 1 - sum(family.weight for family in families)
+    if rest > _ROUNDING:
+        families.append(_Family(_ZERO, rest, 0, lambda data, _, rows: torch.zeros_like(data.problem.y[rows])))
+    return families
 
 
 def _simplex_problem(result: FitResult, families: list[_Family], data: EditData) -> SimplexProblem:
     problem, total = data.problem, data.held_out_total
     if not problem.held_out.any(1).all():
         problem, total = replace(problem, held_out=own_rows(result, problem)), np.ones(problem.members)
-    rows: list[HeldOutScores] = [gather_held_out(problem, total, family.output) for family in families]
+    rows: list[HeldOutScores] = [gather_held_out(problem, total, partial(family.output, data)) for family in families]
     first = rows[0]
     risk = Risk(problem.loss, first.y, (first.weight / first.weight.sum())[None], problem.offset)
     weights = np.array([family.weight for family in families])
@@ -82,7 +125,7 @@ def _simplex_problem(result: FitResult, families: list[_Family], data: EditData)
     )
 
 
-def _families(result: FitResult, data: EditData) -> Iterator[_Family]:
+def _families(result: FitResult) -> Iterator[_Family]:
     """Families that have atoms, or whose rounds are known, and external models."""
     atoms, ensemble = atom_families(result), result.ensemble
     known = dict(zip((family.name for family in result.families), result.family_weights, strict=True))
@@ -93,24 +136,23 @@ def _families(result: FitResult, data: EditData) -> Iterator[_Family]:
             chosen = torch.zeros(len(ensemble), dtype=torch.bool, device=ensemble.weights.device)
             chosen[torch.from_numpy(own).to(chosen.device)] = True
             weight = known.get(name, float(ensemble.weights[chosen].sum()))
-            scale = 1 if result.one_simplex else ensemble.members
-            yield _Family(name, weight, len(own), _part(ensemble.select(chosen), scale, result.one_simplex, data))
+            yield _Family(name, weight, len(own), _part(ensemble.select(chosen), ensemble.members, result.one_simplex))
         elif name in records:
             alone = records[name].ensemble(ensemble.offset)  # type: ignore[union-attr]
-            yield _Family(name, 0.0, 0, _part(alone, alone.members, result.one_simplex, data))
+            yield _Family(name, 0.0, 0, _part(alone, ensemble.members, result.one_simplex))
     for model in result.external:
-        pred = data.external[model.name]
 
-        def part(m: int, rows: Tensor, shares: np.ndarray = model.weights, pred: Tensor = pred) -> Tensor:
-            return (float(shares[m]) if shares.any() else 1.0) * pred[rows]
+        def part(data: EditData, m: int, rows: Tensor, model: ExternalModel = model) -> Tensor:
+            return (float(model.weights[m]) if model.weights.any() else 1.0) * data.external[model.name][rows]
 
         yield _Family(model.name, float(model.weight), 0, part)
 
 
-def _part(some: ConvexEnsemble, scale: int, together: bool, data: EditData) -> Callable[[int, Tensor], Tensor]:
+def _part(some: ConvexEnsemble, members: int, together: bool) -> Callable[[EditData, int, Tensor], Tensor]:
     """The part of the scores that some atoms give, by member, or that of all members where they share a simplex."""
+    scale = 1 if together else members
 
-    def part(m: int, rows: Tensor) -> Tensor:
+    def part(data: EditData, m: int, rows: Tensor) -> Tensor:
         own = some if together else some.select(some.origin[:, 0] == m)
         if not len(own):
             return torch.zeros_like(data.problem.y[rows])

@@ -40,12 +40,12 @@ class Explanation:
     loss_without : array of shape (P,)
         Least loss of the other members; NaN for a single member.
     alignment : array of shape (P,)
-        ``<D, g - f>``: the slope of the loss when weight moves to the member. It is 0 for members in use; a positive
-        slope is the reason why a member is not used.
+        ``<D, g - f>``: the slope of the loss when weight moves to the member. Where the weights are the best ones, it
+        is 0 for members in use, and a positive slope is the reason why a member is not used.
     seconds : array of shape (P,) or None
         Prediction time per row.
     loss : float
-        Loss of the ensemble.
+        Loss of the ensemble; NaN, as are ``own_loss``, ``loss_without`` and ``alignment``, where no rows are given.
     gap : float
         Upper bound on the distance of ``loss`` from the least loss of all weights.
     unit : {"member", "family", "atom"}, default="member"
@@ -54,6 +54,10 @@ class Explanation:
         How many atoms each family has.
     importances : dict of str to float, optional
         What each column of the rows is worth, the shares of a whole.
+    best_loss : float, optional
+        Loss of the best weights on the same rows: ``loss``, if the present weights are the best ones.
+    remarks : tuple of str, optional
+        Sentences on the rows, and on where the weights come from.
 
     Examples
     --------
@@ -81,6 +85,24 @@ class Explanation:
     unit: str = "member"
     n_atoms: NDArray[np.intp] | None = None
     importances: Mapping[str, float] | None = None
+    best_loss: float | None = None
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of_weights(
+        cls, names: Sequence[str], weights: Array, unit: str = "member", n_atoms: NDArray[np.intp] | None = None
+    ) -> Self:
+        """What is known without rows: no losses, and no slopes.
+
+        Parameters
+        ----------
+        names : sequence of P str
+        weights : array of shape (P,)
+        unit : {"member", "family", "atom"}, default="member"
+        n_atoms : array of shape (P,), optional
+        """
+        unknown = np.full(len(names), np.nan)
+        return cls(tuple(names), weights, unknown, unknown, unknown, None, np.nan, np.nan, unit, n_atoms)
 
     @classmethod
     def joined(cls, parts: Sequence[Self], shares: Sequence[float]) -> Self:
@@ -109,12 +131,19 @@ class Explanation:
             loss,
             float(sum(share * part.gap for part, share in zip(parts, shares, strict=True))),
             parts[0].unit,
+            best_loss=_mean_of_known([part.best_loss for part in parts], shares),
+            remarks=tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
         )
 
     @property
     def used(self) -> NDArray[np.bool_]:
         """Mask of the members with positive weight, ``(P,)``."""
         return self.weights > 0
+
+    @property
+    def on_rows(self) -> bool:
+        """Whether the weights are explained on rows, so that there are losses."""
+        return not np.isnan(self.loss)
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -134,10 +163,10 @@ class Explanation:
     def certificate(self) -> str:
         """The loss and its certificate, as a sentence."""
         used, members = int(self.used.sum()), len(self.names)
-        return (
-            f"loss {self.loss:.4g}, proven within {format_bound(self.gap)} of the best convex combination; "
-            f"{used} of {members} {PLURAL[self.unit] if members > 1 else self.unit} in use"
-        )
+        count = f"{used} of {members} {PLURAL[self.unit] if members > 1 else self.unit} in use"
+        if not self.on_rows:
+            return count
+        return f"loss {self.loss:.4g}, proven within {format_bound(self.gap)} of the best convex combination; {count}"
 
     def to_frame(self) -> Any:
         """Return the table as a pandas DataFrame with one row per member, the largest weight first.
@@ -145,7 +174,7 @@ class Explanation:
         Returns
         -------
         pandas.DataFrame
-            Columns ``weight``, ``own_loss``, ``loss_without``, ``alignment`` and, where they are known, ``n_atoms``
+            Columns ``weight`` and, where they are known, ``own_loss``, ``loss_without``, ``alignment``, ``n_atoms``
             and ``seconds_per_1000_rows``; the index has the names.
 
         Raises
@@ -154,12 +183,9 @@ class Explanation:
             If pandas is not installed.
         """
         pandas = import_pandas()
-        columns: dict[str, NDArray[Any]] = {
-            "weight": self.weights,
-            "own_loss": self.own_loss,
-            "loss_without": self.loss_without,
-            "alignment": self.alignment,
-        }
+        columns: dict[str, NDArray[Any]] = {"weight": self.weights}
+        if self.on_rows:
+            columns |= {"own_loss": self.own_loss, "loss_without": self.loss_without, "alignment": self.alignment}
         if self.n_atoms is not None:
             columns["n_atoms"] = self.n_atoms
         if self.seconds is not None:
@@ -191,11 +217,14 @@ class Explanation:
         columns: dict[str, list[float | str | None]] = {
             "weight": [f"{w:.4f}" if w > 0 else "0" for w in self.weights[order]],
             **({} if self.n_atoms is None else {"atoms": [int(count) for count in self.n_atoms[order]]}),
-            "own loss": [format_number(v) for v in self.own_loss[order]],
-            "loss without": [format_number(v) for v in self.loss_without[order]],
-            "increase": [format_change(v, self.loss) for v in self.loss_without[order]],
-            "alignment": [format_slope(v, self.loss) for v in self.alignment[order]],
         }
+        if self.on_rows:
+            columns |= {
+                "own loss": [format_number(v) for v in self.own_loss[order]],
+                "loss without": [format_number(v) for v in self.loss_without[order]],
+                "increase": [format_change(v, self.loss) for v in self.loss_without[order]],
+                "alignment": [format_slope(v, self.loss) for v in self.alignment[order]],
+            }
         if self.seconds is not None:
             columns["s / 1,000 rows"] = [f"{1000 * s:.2g}" for s in self.seconds[order]]
         words = self.certificate()
@@ -213,29 +242,44 @@ class Explanation:
         shares: list[float | str | None] = [f"{share:.4f}" for _, share in listed]
         return text.TextTable("Columns", [name for name, _ in listed], {"importance": shares}, notes)
 
+    def alignment_note(self) -> str:
+        """What the signs of the slopes mean, as they are shown; empty where all are 0."""
+        one = self._one()
+        slopes = [format_slope(slope, self.loss) for slope in self.alignment]
+        rising = np.array([slope.startswith("+") for slope in slopes])
+        falling = any(slope.startswith("-") for slope in slopes)
+        note = f"Alignment: the slope of the loss when weight moves to {one}."
+        if not falling and not (rising & self.used).any():
+            return f"{note} Where it is positive, the weight is 0." if rising.any() else ""
+        if rising.any():
+            note += " Where it is positive, more weight would raise the loss."
+        return f"{note} Where it is negative, more weight would lower the loss." if falling else note
+
+    def best_note(self) -> str:
+        """What the best weights on the same rows would gain; empty where the present ones are as good."""
+        change = "" if self.best_loss is None else format_change(self.best_loss, self.loss)
+        if not change.startswith("-"):
+            return ""
+        return f"These weights are not optimal on these rows: the best have loss {self.best_loss:.4g} ({change})."
+
+    def _one(self) -> str:
+        return f"{'an' if self.unit[0] in 'aeiou' else 'a'} {self.unit}"
+
     def _notes(self) -> list[str]:
-        notes = []
-        one = f"{'an' if self.unit[0] in 'aeiou' else 'a'} {self.unit}"
-        if not self.used.all():
-            notes.append(
-                f"Alignment: the slope of the loss when weight moves to {one}. Where it is positive, the weight is 0."
-            )
-        if self.unit == "family" and (self.alignment[~self.used] < 0).any():
-            notes.append(
-                "A family of weight 0 whose alignment is negative was left out because it would lower the loss by next "
-                "to nothing, and predictions would take longer."
-            )
+        if not self.on_rows:
+            return ["Losses, and what a weight is good for, need rows: explain(X, y).", *self.remarks]
+        notes = [*self.remarks, self.alignment_note(), self.best_note()]
         if any(format_change(loss, self.loss).startswith("-") for loss in self.loss_without):
             notes.append(
-                f"Losses without {one} are those of the best weights of the others: where they are below the loss, "
-                "these weights are not optimal."
+                f"Losses without {self._one()} are those of the best weights of the others, which is why they may be "
+                "below the loss."
             )
         if self.seconds is not None:
             notes.append(
                 f"Predictions evaluate only the members in use: {1000 * self.seconds_used:.2g} s for 1,000 rows, "
                 f"instead of {1000 * self.seconds_all:.2g} s for all members."
             )
-        return notes
+        return [note for note in notes if note]
 
     def __str__(self) -> str:
         return "\n\n".join(text.render_text(table).rstrip() for table in self._tables())
@@ -246,3 +290,8 @@ class Explanation:
     def _tables(self) -> list[text.TextTable]:
         columns = self.column_table()
         return [self.table()] if columns is None else [self.table(), columns]
+
+
+def _mean_of_known(values: Sequence[float | None], shares: Sequence[float]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.dot(shares, known)) if len(known) == len(values) else None

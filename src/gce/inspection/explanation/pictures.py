@@ -27,7 +27,8 @@ _ROW, _SMALL_ROW, _FRAME = 0.32, 0.2, 1.3
 class ExplanationDisplay:
     """Three panels over the same members: weights, losses without each, and their own losses.
 
-    Members of zero weight are faint, with their alignment, the reason, instead of a bar.
+    Without rows there are no losses, and one panel. Members of zero weight are faint, with their alignment instead of
+    a bar.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class ExplanationDisplay:
     ax_ : matplotlib Axes
         Axes whose area is divided among the panels.
     axes_ : dict of matplotlib Axes
-        ``weight``, ``without`` and ``own``.
+        ``weight``, and if there are losses ``without`` and ``own``.
     figure_ : matplotlib Figure
     """
 
@@ -65,15 +66,16 @@ class ExplanationDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         ax.set_axis_off()
         self._fontsize = 9 if len(drawn) <= _MANY else 7
-        self.axes_ = {name: self._panel(name, len(drawn)) for name in _PANELS}
+        panels = _PANELS if self.explanation.on_rows else {"weight": (0.0, 1.0)}
+        self.axes_ = {name: self._panel(name, len(drawn), *place) for name, place in panels.items()}
         self._weights(drawn)
-        self._without(drawn)
-        self._own(drawn)
+        if self.explanation.on_rows:
+            self._without(drawn)
+            self._own(drawn)
         self._title(drawn)
         return self
 
-    def _panel(self, name: str, rows: int) -> Any:
-        left, width = _PANELS[name]
+    def _panel(self, name: str, rows: int, left: float, width: float) -> Any:
         panel = axes_for(self.ax_.inset_axes([left, 0.0, width, 1.0]))
         panel.grid(visible=False, axis="y")
         panel.grid(axis="x", alpha=0.25, lw=0.6)
@@ -89,7 +91,9 @@ class ExplanationDisplay:
         widest = float(weights.max())
         panel.barh(positions, weights, height=0.7, color=BLUE)
         for position, weight, slope in zip(positions, weights, explanation.alignment[drawn], strict=True):
-            text = f" {weight:.3f}" if weight > 0 else f" 0   alignment {format_slope(slope, explanation.loss)}"
+            text = f" {weight:.3f}" if weight > 0 else " 0"
+            if weight == 0 and explanation.on_rows:
+                text += f"   alignment {format_slope(slope, explanation.loss)}"
             panel.text(
                 weight, position, text, va="center", fontsize=self._fontsize, color="black" if weight > 0 else GREY
             )
@@ -129,7 +133,9 @@ class ExplanationDisplay:
             f"loss {explanation.loss:.4g} (grey line)",
             f"proven within {format_bound(explanation.gap)} of the best",
         )
-        words = f"{loss}, {gap}; {used} of {members} {PLURAL[explanation.unit]} in use"
+        words = f"{used} of {members} {PLURAL[explanation.unit]} in use"
+        if explanation.on_rows:
+            words = f"{loss}, {gap}; {words}"
         if members > len(drawn):
             rest = 1 - float(explanation.weights[drawn].sum())
             more = f"{members - len(drawn)} more {PLURAL[explanation.unit]}"

@@ -78,12 +78,9 @@ def _note(evaluation: StackEvaluation, listed: int) -> str:
     explanation = evaluation.explanation
     note = (
         "Loss without: the loss of the best weights of all the others; the increase is the value of the member here. "
-        "Alignment: the slope of the loss when weight moves to the member."
+        "Members of weight 0 are not evaluated."
     )
-    if not explanation.used.all():
-        note += " Where it is positive, the weight is 0 and the member is not evaluated."
-    if any(format_change(loss, explanation.loss).startswith("-") for loss in explanation.loss_without):
-        note += " A negative increase means that these weights are not optimal."
+    note = " ".join(filter(None, (note, explanation.alignment_note(), explanation.best_note())))
     if listed < len(explanation.names):
         rest = float(explanation.weights[explanation.order[listed:]].sum())
         more = counted(len(explanation.names) - listed, "more member")
