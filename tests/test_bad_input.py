@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
-from gce import GCEClassifier, GCERegressor
+from gce import ConvexStackingClassifier, GCEClassifier, GCERegressor, NGCEClassifier
 from gce._utils.random import RoundStreams
 from gce.bases import FitContext, Neural, Neuron
 from gce.bases.neural.basis import TrainedBasis
@@ -132,3 +133,34 @@ def test_a_bound_that_targets_exceed_is_a_warning(monkeypatch):
         model = GCERegressor(bound=0.5, max_atoms=2, random_state=0).fit(X, y)
     assert caught[0].filename == __file__  # it points at the user's line
     assert (np.abs(model.predict(X) - y.mean()) <= 0.5 + 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GCEClassifier(max_iter=2),
+        NGCEClassifier(max_epochs=2),
+        ConvexStackingClassifier([("tree", DecisionTreeClassifier())]),
+    ],
+)
+def test_numbers_as_classes_are_told_of_regressors(model):
+    rows, numbers = np.random.default_rng(1).normal(size=(300, 2)), np.random.default_rng(2).normal(size=300)
+    with pytest.raises(
+        ValueError, match=r"y looks continuous, with 300 distinct values in 300 rows.*GCERegressor"
+    ) as error:
+        model.fit(rows, numbers)
+    # a few examples, not every value
+    assert f"{numbers[0]:.4g}, {numbers[1]:.4g}, {numbers[2]:.4g}: use" in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+def test_many_classes_are_not_all_listed():
+    numbers = np.resize(np.arange(100.0), 300)
+    split = [(np.arange(50), np.arange(50, 300))]
+    with pytest.raises(ValueError, match=r"classes \[50.0, .*, 54.0\] and 45 more .*GCERegressor") as error:
+        GCEClassifier(max_iter=2, cv=split).fit(np.random.default_rng(1).normal(size=(300, 2)), numbers)
+    assert len(str(error.value)) < 400
+    members, halves = [("tree", DecisionTreeClassifier())], [split[0][::-1], (np.arange(50), np.arange(50, 300))]
+    with pytest.raises(ValueError, match=r"lack classes \[.*\] and \d+ more .*GCERegressor") as error:
+        ConvexStackingClassifier(members, cv=halves).fit(np.random.default_rng(1).normal(size=(300, 2)), numbers)
+    assert len(str(error.value)) < 400

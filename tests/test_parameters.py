@@ -1,6 +1,7 @@
 """Every parameter of every public class, with values of wrong types and sizes: a fit works, or an error names it."""
 
 import inspect
+import pickle
 import re
 import warnings
 
@@ -9,12 +10,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import gce
 from gce import losses
-from gce._utils.params import check_parameters, rules_of
+from gce._utils import peer_names
+from gce._utils.params import check_parameters, look_up, rules_of
+from gce.bases import BASES
 from gce.estimators._validation import FitInput, validate
+from gce.losses import REGRESSION, Logistic, Loss
 from gce.training.plan import plan_fit
 from helpers import assert_same_model
 
@@ -191,6 +196,113 @@ def test_an_unknown_parameter_is_told_of_the_class_that_was_called(kind):
         TypeError, match=rf"{kind.__name__}.__init__\(\) got an unexpected keyword argument 'max_depth'"
     ):
         kind(max_depth=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("n_estimators", "use max_atoms=..."),
+        ("iterations", "use max_atoms=..."),
+        ("learning_rate", "it belongs to the basis: use basis=gce.bases.Tree(learning_rate=...)"),
+        ("max_depth", "it belongs to the basis: use basis=gce.bases.Tree(max_depth=...)"),
+        ("num_leaves", "it belongs to the basis: use basis=gce.bases.Tree(max_leaf_nodes=...)"),
+        ("alpha", "it belongs to the loss: use loss=gce.losses.Quantile(...)"),
+        ("early_stopping_rounds", "use n_iter_no_change=..."),
+        ("cat_features", "use categorical_features=..."),
+        ("categorical_feature", "use categorical_features=..."),
+        ("objective", "use loss=..."),
+        ("eval_set", "use fit(X, y, X_val=..., y_val=...)"),
+        ("exposure", "use fit(X, y, base_score=numpy.log(exposure))"),
+        ("sample_weight", "use fit(X, y, sample_weight=...)"),
+        ("max_iters", "did you mean 'max_iter'?"),
+    ],
+)
+def test_names_of_other_libraries_are_told_ours(name, ours):
+    call = "GCERegressor.__init__() got an unexpected keyword argument"
+    with pytest.raises(TypeError, match=f"^{re.escape(f'{call} {name!r}: {ours}')}$"):
+        gce.GCERegressor(**{name: 1})
+    with pytest.raises(ValueError, match=rf"Invalid parameter '{name}' for estimator GCERegressor: {re.escape(ours)}$"):
+        gce.GCERegressor().set_params(**{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("eval_set", "use fit(X, y, X_val=..., y_val=...)"),
+        ("exposure", "use fit(X, y, base_score=numpy.log(exposure))"),
+        ("init_score", "use fit(X, y, base_score=...)"),
+        ("cat_features", "use GCERegressor(categorical_features=...)"),
+        ("early_stopping_rounds", "use GCERegressor(n_iter_no_change=...)"),
+        ("cv", "use GCERegressor(cv=...)"),
+    ],
+)
+def test_arguments_of_other_libraries_are_told_ours(name, ours):
+    call = "GCERegressor.fit() got an unexpected keyword argument"
+    with pytest.raises(TypeError, match=f"^{re.escape(f'{call} {name!r}: {ours}')}$"):
+        gce.GCERegressor().fit([[0.0]], [0.0], **{name: None})
+
+
+@pytest.mark.parametrize("kind", sorted(name for name in gce.__all__ if name[:3] in ("GCE", "NGC", "NNC", "NNR")))
+def test_advice_is_a_call_that_works(kind):
+    """What an error tells to write is taken by the constructor, and by ``fit``."""
+    kind = getattr(gce, kind)
+    fit, constructor = inspect.signature(kind.fit).parameters, inspect.signature(kind).parameters
+    for name in peer_names._PARAMETERS:
+        if name in constructor:
+            continue
+        with pytest.raises(TypeError, match=f"unexpected keyword argument {name!r}") as error:
+            kind(**{name: 1})
+        advice = re.search(r": use (fit\(X, y, )?(\w+)=", str(error.value))
+        if advice is not None:
+            assert advice[2] in (fit if advice[1] else constructor), str(error.value)
+        objects = re.search(r"(basis|loss)=gce\.(\w+)\.(\w+)\((\w*)", str(error.value))
+        if objects is not None:
+            owner = getattr(getattr(gce, objects[2]), objects[3])
+            assert not objects[4] or objects[4] in inspect.signature(owner).parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "words"),
+    [
+        ("mae", REGRESSION, "use 'absolute_error'"),
+        ("RMSE", REGRESSION, "use 'squared_error'"),
+        ("reg:squarederror", REGRESSION, "use 'squared_error'"),
+        ("squared_eror", REGRESSION, "did you mean 'squared_error'?"),
+        ("binary:logistic", REGRESSION, "it is 'log_loss' of GCEClassifier"),
+        ("survival:cox", REGRESSION, "it is 'cox' of GCESurvival"),
+        ("mae", {"log_loss": Logistic()}, "it is 'absolute_error' of GCERegressor"),
+    ],
+)
+def test_losses_of_other_libraries_are_told_ours(name, known, words):
+    with pytest.raises(ValueError, match=f"^{re.escape(f'unknown loss {name!r}: {words}')}$"):
+        look_up("loss", name, known, Loss)
+
+
+def test_every_loss_and_basis_that_is_named_exists():
+    losses = {*REGRESSION, "log_loss", "cox"}
+    assert set(peer_names._VALUES["loss"].values()) <= losses
+    assert not set(peer_names._VALUES["loss"]) & losses
+    assert set(peer_names._VALUES["basis"].values()) <= set(BASES)
+    assert not set(peer_names._VALUES["basis"]) & set(BASES)
+
+
+def test_constructors_keep_what_scikit_learn_asks_of_them():
+    for kind in (gce.GCERegressor, gce.NGCEClassifier, gce.ConvexStackingRegressor):
+        assert all(p.kind is not p.VAR_KEYWORD for p in inspect.signature(kind).parameters.values())
+        assert list(inspect.signature(kind).parameters) == list(inspect.signature(kind.__init__).parameters)[1:]
+    assert "sample_weight" in inspect.signature(gce.GCERegressor.fit).parameters
+    model = gce.GCERegressor(max_atoms=3)
+    assert clone(model).get_params() == model.get_params()
+    assert pickle.loads(pickle.dumps(model)).max_atoms == 3
+
+    class Own(gce.GCERegressor):
+        def __init__(self, size=1, **rest):
+            super().__init__(**rest)
+            self.size = size
+
+    assert Own(size=2, max_atoms=3).max_atoms == 3
+    with pytest.raises(TypeError, match="n_estimators"):
+        Own(n_estimators=3)
 
 
 @pytest.mark.parametrize(

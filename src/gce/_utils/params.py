@@ -7,21 +7,27 @@ user-defined subclass are not checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from inspect import signature
+from functools import lru_cache, wraps
+from inspect import Parameter, signature
+from itertools import islice
 from math import inf
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 #: Characters of an invalid value that an error repeats.
 _MAX_SHOWN = 200
+#: Values that an error lists.
+_MAX_LISTED = 5
 
 
 Kind = TypeVar("Kind", bound=BaseEstimator)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -255,6 +261,24 @@ def short_repr(value: Any) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
+def short_list(values: Collection[Any]) -> str:
+    """Some values for errors, and how many more there are.
+
+    Parameters
+    ----------
+    values : collection
+        The values, in the order in which they are listed.
+
+    Examples
+    --------
+    >>> short_list([1.5, 2.5]), short_list(range(100))
+    ('[1.5, 2.5]', '[0, 1, 2, 3, 4] and 95 more')
+    """
+    first = [short_repr(value) for value in islice(values, _MAX_LISTED)]
+    more = len(values) - len(first)
+    return f"[{', '.join(first)}]" + (f" and {more:,} more" if more else "")
+
+
 def look_up(what: str, given: Any, known: Mapping[str, Kind], kind: type[Kind]) -> Kind:
     """A clone of an object given by name or as an instance.
 
@@ -279,7 +303,13 @@ def look_up(what: str, given: Any, known: Mapping[str, Kind], kind: type[Kind]) 
     if isinstance(given, kind):
         return copied(what, given)
     names = ", ".join(map(repr, known))
-    raise ValueError(f"unknown {what} {short_repr(given)}: use one of {names} or a {kind.__name__} object")
+    words = f"use one of {names} or {'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__} object"
+    if isinstance(given, str):
+        # a name that is known needs no advice
+        from gce._utils.peer_names import value_advice
+
+        words = value_advice(what, given, known) or words
+    raise ValueError(f"unknown {what} {short_repr(given)}: {words}")
 
 
 def copied(what: str, given: Kind) -> Kind:
@@ -301,6 +331,75 @@ def copied(what: str, given: Kind) -> Kind:
         return clone(given)
     except TypeError as error:
         raise ValueError(f"{what} {short_repr(given)} cannot be copied ({error}): change that parameter") from error
+
+
+@lru_cache(maxsize=256)
+def _keywords(method: Callable[..., Any]) -> frozenset[str] | None:
+    """The names that a method can be called with; None where it takes any."""
+    parameters = signature(method).parameters.values()
+    names = frozenset(parameter.name for parameter in parameters if parameter.name != "self")
+    return None if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters) else names
+
+
+def check_keywords(kind: Any, given: Iterable[str], *, fitting: bool = False) -> None:
+    """Raise a TypeError for keywords that the constructor of an estimator, or its ``fit``, does not take.
+
+    Parameters
+    ----------
+    kind : type
+        The class.
+    given : iterable of str
+        The keywords.
+    fitting : bool, default=False
+        Whether they are given to ``fit``.
+    """
+    known = _keywords(kind.fit if fitting else kind.__init__)
+    for name in given if known is not None else ():
+        if name not in known:
+            words = f"{kind.__name__}.{'fit' if fitting else '__init__'}() got an unexpected keyword argument {name!r}"
+            advice = _advice(kind, name, fitting=fitting)
+            raise TypeError(f"{words}: {advice}" if advice else words)
+
+
+def check_settable(kind: Any, given: Iterable[str]) -> None:
+    """Raise a ValueError for parameters to set that are unknown by this name, but known by another one.
+
+    Parameters
+    ----------
+    kind : type
+        The class.
+    given : iterable of str
+        Names of parameters; scikit-learn looks at those of objects and of members.
+    """
+    known = _keywords(kind.__init__)
+    for name in given if known is not None else ():
+        if name not in known and "__" not in name and (advice := _advice(kind, name, fitting=False)):
+            raise ValueError(f"Invalid parameter {name!r} for estimator {kind.__name__}: {advice}")
+
+
+def _advice(kind: Any, name: str, *, fitting: bool) -> str:
+    # only errors need the names of other libraries
+    from gce._utils.peer_names import parameter_advice
+
+    constructor, fit = _keywords(kind.__init__) or (), _keywords(kind.fit) or ()
+    return parameter_advice(name, kind.__name__, sorted(constructor), sorted(fit), fitting=fitting)
+
+
+def checked_keywords(fit: Callable[P, R]) -> Callable[P, R]:
+    """Decorator of ``fit``: an unknown keyword is an error that names ours, if another library has it.
+
+    Parameters
+    ----------
+    fit : callable
+        The method.
+    """
+
+    @wraps(fit)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        check_keywords(type(args[0]), kwargs, fitting=True)
+        return fit(*args, **kwargs)
+
+    return checked
 
 
 def changed_parameters(model: BaseEstimator) -> list[tuple[str, Any, Any]]:

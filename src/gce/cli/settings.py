@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,6 +63,9 @@ def _check(name: str, own: str, model: BaseEstimator) -> None:
     names = list(model.get_params(deep=False))
     if own in names:
         return
-    near = difflib.get_close_matches(own, names, n=1)
-    guess = f"did you mean {near[0]!r}? The parameters are" if near else "the parameters are"
+    # only errors need the names of other libraries
+    from gce._utils.peer_names import parameter_advice
+
+    advice = parameter_advice(own, type(model).__name__, names, (), fitting=False)
+    guess = f"{advice}{'' if advice.endswith('?') else '.'} The parameters are" if advice else "the parameters are"
     raise typer.BadParameter(f"{name!r} is not a parameter: {guess} {', '.join(names)}", param_hint="--set")

@@ -26,6 +26,8 @@ from gce._utils.params import (
     Rule,
     Rules,
     among,
+    check_keywords,
+    check_settable,
     instance,
     within,
 )
@@ -72,6 +74,11 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
     #: Only greedy regressors clip what they predict.
     clip_predictions: str | None = None
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse unknown parameters before ``__init__`` does, with our names for those of other libraries."""
+        check_keywords(cls, kwargs)
+        return super().__new__(cls)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
@@ -83,6 +90,7 @@ class ConvexModel(*CALLBACK_SUPPORT, BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of an object, such as ``basis__hidden``, where the object itself was given."""
         check_owners(self, params)
+        check_settable(type(self), params)
         super().set_params(**params)
         return self
 

@@ -47,7 +47,14 @@ from gce.preprocessing.splits import (
     training_rows_first,
 )
 from gce.preprocessing.target_statistics import with_statistics
-from gce.preprocessing.targets import as_bound, category_order, check_base_score, check_order, has_labels
+from gce.preprocessing.targets import (
+    as_bound,
+    category_order,
+    check_base_score,
+    check_order,
+    has_labels,
+    lacking_classes,
+)
 from gce.training.data import FitData, GivenTargets
 from gce.training.problem import Metric, Problem
 from gce.training.result import FitResult
@@ -268,7 +275,7 @@ def check_classes(target: Target, codes: NDArray[np.intp] | None, members: Membe
         if len(lacking):
             assert target.classes is not None
             raise ValueError(
-                f"classes {target.classes[lacking].tolist()} are in the validation rows of split {m} but not in "
+                f"{lacking_classes(target.classes, lacking)} are in the validation rows of split {m} but not in "
                 "its training rows: give every class more rows, use fewer folds or another cv"
             )
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike, NDArray
 
-from gce._utils.params import Rules
+from gce._utils.params import Rules, checked_keywords
 from gce.estimators._base import Array
 from gce.estimators._editable import EditableEnsemble
 from gce.estimators._greedy import GREEDY_RULES
@@ -225,6 +225,7 @@ default="auto"
         self.class_weight = class_weight
         self.temperature = temperature
 
+    @checked_keywords
     @with_callbacks
     def fit(
         self,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from gce._utils.params import Rules
+from gce._utils.params import Rules, checked_keywords
 from gce.estimators._base import Array
 from gce.estimators._editable import EditableEnsemble
 from gce.estimators._greedy import GREEDY_RULES
@@ -219,6 +219,7 @@ default="auto"
         self.warm_start = warm_start
         self.random_state = random_state
 
+    @checked_keywords
     @with_callbacks
     def fit(
         self,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from gce._utils.params import Rules
+from gce._utils.params import Rules, checked_keywords
 from gce.bases.neural.mixture import COEFFICIENTS
 from gce.bases.neural.network import Activation, Bounded
 from gce.estimators._editable import EditableEnsemble
@@ -161,6 +161,7 @@ class NGCERegressor(Regression, EditableEnsemble):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @checked_keywords
     @with_callbacks
     def fit(
         self,
@@ -352,6 +353,7 @@ class NGCEClassifier(Classification, EditableEnsemble):
         self.class_weight = class_weight
         self.temperature = temperature
 
+    @checked_keywords
     @with_callbacks
     def fit(
         self,

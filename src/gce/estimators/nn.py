@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from gce._utils.params import Rules
+from gce._utils.params import Rules, checked_keywords
 from gce.bases.neural.mixture import Absolute
 from gce.bases.neural.network import Activation, TwoLayer
 from gce.estimators._joint import JOINT_RULES, deadline_after
@@ -144,6 +144,7 @@ class NNRegressor(Regression):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @checked_keywords
     @with_callbacks
     def fit(
         self,
@@ -321,6 +322,7 @@ class NNClassifier(Classification):
         self.class_weight = class_weight
         self.temperature = temperature
 
+    @checked_keywords
     @with_callbacks
     def fit(
         self,

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from gce._utils.devices import as_numpy
-from gce._utils.params import short_repr
+from gce._utils.params import short_list, short_repr
 from gce.preprocessing.dates import DATES
 from gce.preprocessing.frames import is_frame
 from gce.preprocessing.values import is_missing
@@ -26,6 +27,8 @@ Array = NDArray[np.float64]
 _MAX_TARGET, _MIN_SPREAD = 1e100, 1e-100
 #: Largest number as a label: integers of 64 bits.
 _MAX_LABEL = 2.0**63
+#: More numbers than these are seldom classes.
+_MANY_CLASSES = 30
 
 
 def targets_as_array(y: Any, name: str = "y") -> Any:
@@ -219,8 +222,8 @@ def check_order(order: list[Any] | None, classes: NDArray[Any]) -> None:
     here = [category for category in order or () if category in known]
     if here and here != [label for label in known if label in here]:
         raise ValueError(
-            f"y has categories in the order {short_repr(here)}, but the model was fitted to classes in the order "
-            f"{short_repr(known)}: give categories in its order, or fit a new model"
+            f"y has categories in the order {short_list(here)}, but the model was fitted to classes in the order "
+            f"{short_list(known)}: give categories in its order, or fit a new model"
         )
 
 
@@ -239,6 +242,27 @@ def check_labels(y: NDArray[Any]) -> None:
     sorted_labels(y)
 
 
+def check_discrete(y: NDArray[Any]) -> None:
+    """Raise a ValueError for labels ``(n,)`` that are numbers with a fraction."""
+    if y.dtype.kind == "f" and np.isfinite(y).all() and (y != np.trunc(y)).any():
+        values = list(dict.fromkeys(y.tolist()))
+        first = ", ".join(f"{value:.4g}" for value in values[:3])
+        raise ValueError(
+            f"Unknown label type: y looks continuous, with {len(values):,} distinct values in {len(y):,} rows, such as "
+            f"{first}: use a regressor, such as GCERegressor, or give classes as integers or text"
+        )
+    check_classification_targets(y)
+
+
+def lacking_classes(classes: NDArray[Any], lacking: NDArray[np.intp]) -> str:
+    """Classes of some indices, for errors about rows that lack them."""
+    numbers = classes.dtype.kind in "fiu" and len(classes) > _MANY_CLASSES
+    hint = (
+        f" ({len(classes):,} numbers as classes look continuous: is this a task for GCERegressor?)" if numbers else ""
+    )
+    return f"classes {short_list(classes[lacking].tolist())}{hint}"
+
+
 def check_label_size(y: Any) -> None:
     """Raise a ValueError for numbers as labels that no integer can be compared with."""
     if isinstance(y, np.ndarray) and y.dtype.kind == "f" and (np.abs(y.astype(np.longdouble)) >= _MAX_LABEL).any():
@@ -253,7 +277,7 @@ def check_scored_labels(y: NDArray[Any], classes: Any) -> None:
     if dates and y.dtype.kind != known.dtype.kind:
         raise ValueError(
             f"y holds labels of type {y.dtype}, which cannot be compared with the classes of the fit, "
-            f"{short_repr(known.tolist())}: give labels of their type, {known.dtype}"
+            f"{short_list(known.tolist())}: give labels of their type, {known.dtype}"
         )
 
 
@@ -273,7 +297,7 @@ def check_known_labels(y: NDArray[Any], classes: NDArray[Any]) -> None:
     unknown = [label for label in sorted_labels(y).tolist() if not isinstance(label, Hashable) or label not in known]
     if unknown:
         raise ValueError(
-            f"classes {short_repr(unknown)} are not among those of the fit, {short_repr(classes.tolist())}: leave out "
+            f"classes {short_list(unknown)} are not among those of the fit, {short_list(classes.tolist())}: leave out "
             "these rows, or fit the model to them"
         )
 

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from gce._utils.devices import as_numpy
-from gce._utils.params import short_repr
+from gce._utils.params import short_list, short_repr
 
 Array = NDArray[np.float64]
 
@@ -227,8 +227,9 @@ def class_indices(name: str, model: Any, classes: NDArray[Any]) -> NDArray[np.in
     if -1 in indices:
         unknown = [label for label, at in zip(np.asarray(own_classes).tolist(), indices, strict=True) if at < 0]
         raise ValueError(
-            f"{member_label(name, model)} has the classes {unknown}, which are not among {classes.tolist()}: pass rows "
-            "of all its classes, labelled as in its training data, or drop it"
+            f"{member_label(name, model)} has the classes {short_list(unknown)}, which are not among "
+            f"{short_list(classes.tolist())}: pass rows of all its classes, labelled as in its training data, or drop "
+            "it"
         )
     return np.array(indices, dtype=np.intp)
 

@@ -11,15 +11,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from gce._utils.params import is_number, look_up, short_repr
+from gce._utils.params import is_number, look_up, short_list, short_repr
 from gce._utils.warn import warn_user
 from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss, Ordinal, Quantiles
 from gce.preprocessing import check_labels, check_magnitude, check_regression_targets, check_spread, one_hot
 from gce.preprocessing.sample_weights import rescale_weights
-from gce.preprocessing.targets import check_known_labels, sorted_labels
+from gce.preprocessing.targets import check_discrete, check_known_labels, sorted_labels
 from gce.training import scoring
 from gce.training.calibration import (
     Calibration,
@@ -291,7 +290,7 @@ class ClassTarget:
     ) -> tuple[ClassTarget, Array, NDArray[np.intp]]:
         """The task of labels ``(n,)``, the labels encoded, and their codes."""
         check_labels(y)
-        check_classification_targets(y)
+        check_discrete(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y has one class only in rows of positive weight, {classes.tolist()}: give 2 or more")
@@ -318,8 +317,8 @@ class ClassTarget:
         found = sorted_labels(y)
         if not np.array_equal(found, np.sort(self.classes)):
             raise ValueError(
-                f"the model was fitted to the classes {short_repr(self.classes.tolist())}, but y now has "
-                f"{short_repr(found.tolist())}"
+                f"the model was fitted to the classes {short_list(self.classes.tolist())}, but y now has "
+                f"{short_list(found.tolist())}"
             )
         codes = self._codes_of(y)
         return self, one_hot(codes, len(self.classes)), codes
@@ -370,7 +369,7 @@ class ClassTarget:
         unknown = [label for label in self.class_weight if label not in set(known)]
         if unknown:
             raise ValueError(
-                f"class_weight names {short_repr(unknown)}, which are not among the classes {short_repr(known)}"
+                f"class_weight names {short_list(unknown)}, which are not among the classes {short_list(known)}"
             )
         for label, factor in self.class_weight.items():
             if not is_number(factor) or not 0 < factor <= sys.float_info.max:

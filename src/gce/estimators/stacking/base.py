@@ -20,7 +20,18 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from gce._utils.params import FLAG, JOBS, SEED, Rules, check_parameters, count, instance, within
+from gce._utils.params import (
+    FLAG,
+    JOBS,
+    SEED,
+    Rules,
+    check_keywords,
+    check_parameters,
+    check_settable,
+    count,
+    instance,
+    within,
+)
 from gce._utils.random import draw_seed
 from gce.estimators.stacking.checks import (
     check_fittable,
@@ -71,6 +82,11 @@ class BaseStack(MetaEstimatorMixin, _BaseComposition):
 
     result_: StackResult[Any]
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse unknown parameters before ``__init__`` does, with our names for those of other libraries."""
+        check_keywords(cls, kwargs)
+        return super().__new__(cls)
+
     def _check_params(self) -> None:
         """Refuse invalid parameters, before any data is read."""
         check_parameters(self)
@@ -105,6 +121,8 @@ class BaseStack(MetaEstimatorMixin, _BaseComposition):
         **params
             As in ``get_params``; ``name="drop"`` leaves a member out.
         """
+        names = {name for name, _ in self.estimators}
+        check_settable(type(self), params.keys() - names)
         self._set_params("estimators", **params)
         return self
 

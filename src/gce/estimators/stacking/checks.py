@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from gce._utils.devices import as_numpy
+from gce._utils.params import short_list
 from gce.preprocessing.sample_weights import check_sample_weight
 from gce.preprocessing.sparse import check_sparse
 from gce.preprocessing.values import fill_masked, refuse_class
@@ -123,9 +124,14 @@ def _check_columns(name: str, model: Any, stack: Any, attribute: str) -> None:
     own, given = getattr(model, attribute, None), getattr(stack, attribute, None)
     if own is not None and given is not None and _plain(own) != _plain(given):
         raise ValueError(
-            f"{member_label(name, model)} was fitted on other columns: its {attribute} is {np.asarray(own).tolist()}, "
-            f"but X has {np.asarray(given).tolist()}"
+            f"{member_label(name, model)} was fitted on other columns: its {attribute} is {_few(own)}, "
+            f"but X has {_few(given)}"
         )
+
+
+def _few(columns: Any) -> str:
+    """A number of columns, or some of their names."""
+    return short_list(columns.tolist()) if np.ndim(columns) else str(columns)
 
 
 def check_rows(X: Any) -> Any:

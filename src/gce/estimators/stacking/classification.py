@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted
 
-from gce._utils.params import Rules, among, look_up
+from gce._utils.params import Rules, among, look_up, short_list
 from gce.estimators.stacking.editable import EditableStack
 from gce.estimators.stacking.problem import PositiveClassProblem, StackProblem, TrueClassProblem
 from gce.estimators.stacking.result import StackResult
@@ -23,7 +22,7 @@ from gce.losses import CrossEntropy, Logistic, LogMixture, Loss, Squared
 from gce.preprocessing import check_labels, one_hot
 from gce.preprocessing.sample_weights import check_scored
 from gce.preprocessing.splits import Split
-from gce.preprocessing.targets import check_known_labels, check_scored_labels
+from gce.preprocessing.targets import check_discrete, check_known_labels, check_scored_labels, lacking_classes
 from gce.training.predictions import Array, Probabilities, RawScores, member_label
 from gce.training.scoring import class_codes, decision_values
 
@@ -61,7 +60,7 @@ class ClassificationTask(StackTask):
             Indices of the classes.
         """
         y = _check_labels(y, estimator)
-        check_classification_targets(y)
+        check_discrete(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -97,7 +96,7 @@ class ClassificationTask(StackTask):
         if isinstance(model, FrozenEstimator) and self.classes.tolist() != list(range(len(self.classes))):
             raise ValueError(
                 f"{member_label(name, model)} is frozen and cannot be fitted on the codes 0, 1, ... that members see "
-                f"instead of {self.classes.tolist()}: fit all members and use prefit=True"
+                f"instead of {short_list(self.classes.tolist())}: fit all members and use prefit=True"
             )
 
     def check_folds(self, y: NDArray[Any], splits: list[Split], fold_weight: float) -> None:
@@ -107,7 +106,7 @@ class ClassificationTask(StackTask):
             if len(missing):
                 why = "fold_weight > 0 requires" if fold_weight > 0 else "its test rows have"
                 raise ValueError(
-                    f"the training rows of fold {m} lack classes {self.classes[missing].tolist()}, which {why}: "
+                    f"the training rows of fold {m} lack {lacking_classes(self.classes, missing)}, which {why}: "
                     "give every class more rows, use fewer folds or another cv"
                 )
 
