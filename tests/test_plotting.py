@@ -10,13 +10,17 @@ import pytest
 from sklearn.metrics import mean_absolute_error
 
 import gce
+from gce.inspection import partial_dependence
 from gce.inspection.plotting import (
     StagedErrorDisplay,
     TrainingDisplay,
     WeightsDisplay,
     calibration_display,
+    partial_dependence_display,
     residual_display,
 )
+from gce.inspection.plotting.readings import TrainingCurves
+from gce.training import family_weights
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -140,6 +144,98 @@ def test_displays_share_the_axes_they_are_given(regressor):
     assert first.ax_ is again.ax_ is ax
     assert len(ax.get_lines()) == 2
     assert ax.get_lines()[0].get_color() == "black"
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    bases = {"tree": "tree", "forest": "forest", "neural": gce.bases.Neural(hidden=5, max_epochs=30)}
+    with pytest.MonkeyPatch.context() as patch:
+        # no family is left out
+        patch.setattr(family_weights, "FEWER_FAMILIES", -1.0)
+        return gce.GCERegressor(basis=bases, max_atoms=6, cv=2, random_state=0).fit(X, NUMBERS)
+
+
+def test_each_family_has_axes_of_its_own(mixed):
+    shown = TrainingDisplay.from_estimator(mixed)
+    families = mixed.result_.families
+    assert len(shown.axes_) == len(families) == 3
+    for i, family in enumerate(families):
+        assert family.name in shown.axes_[i].get_title()
+        for line, name in (
+            (shown.risk_[i], "risk"),
+            (shown.validation_[i], "validation"),
+            (shown.gap_[i], "gap_lower"),
+        ):
+            assert line.axes is shown.axes_[i]
+            np.testing.assert_array_equal(line.get_xdata(), np.arange(1, len(family.history) + 1))
+            np.testing.assert_array_equal(line.get_ydata(), [entry[name] for entry in family.history])
+    shown.figure_.canvas.draw()
+    # the forest interpolates its rows: its training risk would flatten all that is drawn beside it
+    assert not shown.risk_[1].get_visible()
+    for panel in shown.axes_:
+        low, high = panel.get_ylim()
+        assert panel.get_yscale() == "linear" or high / low < 1e9
+    scored = gce.GCERegressor(basis=["tree", "symmetric"], max_atoms=4, cv=2, scoring="r2", random_state=0)
+    twins = TrainingDisplay.from_estimator(scored.fit(X, NUMBERS))
+    twins.figure_.canvas.draw()
+    assert all(twin is not panel for twin, panel in zip(twins.ax_validation_, twins.axes_, strict=True))
+
+
+def test_rounding_errors_do_not_flatten_curves():
+    rounds = np.arange(1.0, 6.0)
+    gap = np.array([100.0, 10.0, 1.0, 0.1, 1e-16])
+    columns = {"risk": 2 / rounds, "seconds": rounds, "validation": 3 / rounds, "gap": gap}
+    rest = {"members": {}, "families": ("tree",), "best": np.array([[5]]), "first": np.zeros(1, dtype=np.intp)}
+    curves = TrainingCurves("round", rounds, **columns, certified=True, watches_loss=True, **rest)
+    shown = TrainingDisplay(curves).plot()
+    assert shown.ax_.get_yscale() == "log"
+    low, _ = shown.ax_.get_ylim()
+    assert 1e-3 < low < 0.1
+    np.testing.assert_array_equal(shown.gap_.get_ydata(), gap)
+
+
+def test_staged_errors_of_families_stand_apart(mixed):
+    shown = StagedErrorDisplay.from_estimator(mixed, X, NUMBERS)
+    rounds = [len(family.rounds) for family in mixed.result_.families]
+    assert len(shown.errors) == sum(rounds) + 1
+    drawn = [line.get_ydata() for line in shown.line_]
+    assert [len(errors) for errors in drawn] == rounds
+    np.testing.assert_array_equal(np.concatenate(drawn), shown.errors[:-1])
+    assert shown.errors[-1] == pytest.approx(np.sqrt(np.mean((mixed.predict(X) - NUMBERS) ** 2)))
+    assert len({panel.get_ylim() for panel in shown.axes_}) == 1
+    again = shown.plot(shown.ax_, name="again")
+    assert again.axes_ == shown.axes_
+
+
+@pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
+def test_partial_dependence_of_integers_is_drawn(kind):
+    whole = np.random.default_rng(3).integers(0, 9, size=(90, 2))
+    rows = {
+        "array": lambda: whole,
+        "pandas": lambda: pytest.importorskip("pandas").DataFrame(whole, columns=["a", "b"]),
+        "polars": lambda: pytest.importorskip("polars").DataFrame(whole, schema=["a", "b"]),
+    }[kind]()
+    model = gce.GCERegressor(basis="tree", max_atoms=4, cv=2, random_state=0).fit(rows, whole[:, 0] + whole[:, 1])
+    if kind == "polars":
+        # scikit-learn's own function changes columns of pandas and arrays only
+        rows = rows.to_pandas()
+    shown = partial_dependence_display(model, rows, [1], grid_resolution=4, percentiles=(0, 1))
+    expected = partial_dependence(model, rows, 1, grid_resolution=4, percentiles=(0, 1))
+    np.testing.assert_allclose(shown.pd_results[0]["average"], expected.average, rtol=1e-9)
+    np.testing.assert_allclose(shown.pd_results[0]["grid_values"][0], expected.grid_values[0], rtol=1e-12)
+
+
+def test_ensembles_and_results_are_shown_in_three_lines(regressor, mixed, jointly):
+    for model in (regressor, mixed, jointly, regressor.reweight(X, NUMBERS)):
+        ensemble, result = repr(model.ensemble_).splitlines(), repr(model.result_).splitlines()
+        assert len(ensemble) == len(result) == 3
+        assert max(map(len, ensemble + result)) < 200
+        assert f"{len(model.ensemble_):,} atoms" in ensemble[0]
+        assert f"{len(X)} rows" in result[0]
+    assert all(
+        f"{family.name} {w:.3g}" in repr(mixed.result_)
+        for family, w in zip(mixed.result_.families, mixed.result_.family_weights, strict=True)
+    )
 
 
 def test_stages_of_a_model_trained_at_once_are_refused(jointly):

@@ -32,7 +32,8 @@ PUBLIC = {
     "gce.training": "EarlyStopping MLflow OptunaPruning SharedEarlyStopping TensorBoard",
     "gce.inspection": """
         Explanation PathStep PruningPath ShapExplanation StagedErrorDisplay TrainingDisplay WeightsDisplay
-        calibration_display concordance concordance_index partial_dependence residual_display
+        calibration_display concordance concordance_index partial_dependence partial_dependence_display
+        residual_display
     """,
     "gce.theory": """
         BoundReport ConvexShattering HeldOut LinearShattering PaperBound RademacherEstimate admissible_constant

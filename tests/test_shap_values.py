@@ -1,6 +1,10 @@
 """Shapley values of fitted models: additivity, columns of tables, files, edits, networks and refusals."""
 
+import copy
+import pickle
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import joblib
 import numpy as np
@@ -312,13 +316,48 @@ def test_custom_atoms_are_explained_and_have_no_importances():
 def test_an_explanation_is_cut_and_converted():
     found = regressor(Neural(), max_iter=1).fit(X, np.stack([Y, X[:, 3]], 1)).shap_values(X[:5])
     assert isinstance(found[1:3], ShapExplanation)
-    assert (found[1:3].shape, found[-1].shape, found[..., 1].shape) == ((2, 4, 2), (1, 4, 2), (5, 4))
+    assert (found[1:3].shape, found[-1].shape, found[..., 1].shape) == ((2, 4, 2), (4, 2), (5, 4))
     assert np.array_equal(found[..., 1].standard_errors, found.standard_errors[..., 1])
     shap = pytest.importorskip("shap")
     theirs = found.to_shap()
     assert isinstance(theirs, shap.Explanation)
     assert np.array_equal(theirs.values, found.values)
+    assert isinstance(found, shap.Explanation)
     assert list(theirs.feature_names) == list(found.feature_names)
+
+
+def test_plots_of_shap_take_what_is_returned(monkeypatch):
+    """With a stand-in for shap, which refuses all but its own class as shap's plots do."""
+
+    class Explanation:
+        def __init__(self, values, **fields):
+            self.values, self.fields = values, fields
+
+        def __getitem__(self, index):
+            return "of shap", index
+
+        @property
+        def abs(self):
+            return np.abs(self.values)
+
+    found = regressor(Neural(), max_iter=1).fit(X, Y).shap_values(X[:5])
+    assert isinstance(found, ShapExplanation)
+    assert not isinstance(found, Explanation)
+    with pytest.raises(AttributeError, match="'ShapExplanation' object has no attribute 'abs'"):
+        found.abs  # noqa: B018
+    shap = ModuleType("shap")
+    shap.Explanation = Explanation
+    monkeypatch.setitem(sys.modules, "shap", shap)
+    assert isinstance(found, Explanation)
+    assert isinstance(found, ShapExplanation)
+    np.testing.assert_array_equal(found.abs, np.abs(found.values))
+    assert found[:, "x1"] == ("of shap", (slice(None), "x1"))
+    # of one row all but the names has a dimension less
+    one = found[2]
+    assert (one.values.shape, np.ndim(one.base_values), one.data.shape) == ((4,), 0, (4,))
+    for again in (copy.copy(found), pickle.loads(pickle.dumps(found)), found[:5]):
+        assert type(again) is ShapExplanation
+        np.testing.assert_array_equal(again.values, found.values)
 
 
 def test_outputs_have_the_names_of_classes_or_are_above_one():

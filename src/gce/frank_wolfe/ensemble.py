@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gce._utils.params import short_list
 from gce.bases.base import Atoms, Zero
 from gce.preprocessing.mixed import Rows
 
@@ -55,6 +56,20 @@ class ConvexEnsemble(nn.Module):
 
     def __len__(self) -> int:
         return len(self.weights)
+
+    def __repr__(self) -> str:
+        """How many atoms of each kind there are, with their weights, in three lines."""
+        kinds: dict[str, tuple[int, float]] = {}
+        each, first = self.weights.reshape(len(self), -1).mean(1), 0
+        for part in self.parts:
+            assert isinstance(part, Atoms)
+            count, weight = kinds.get(type(part).__name__, (0, 0.0))
+            share = float(each[first : first + len(part)].sum())
+            kinds[type(part).__name__], first = (count + len(part), weight + share), first + len(part)
+        listed = ", ".join(f"{count:,} {kind} (weight {weight:.3g})" for kind, (count, weight) in kinds.items())
+        offset, bound = (short_list([round(v, 6) for v in own.tolist()]) for own in (self.offset, self.bound))
+        members = f"{self.members} member{'s' if self.members > 1 else ''}"
+        return f"ConvexEnsemble of {len(self):,} atoms in {members}\n  {listed}\n  offset {offset}, bound {bound}"
 
     @property
     def members(self) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         TrainingDisplay,
         WeightsDisplay,
         calibration_display,
+        partial_dependence_display,
         residual_display,
     )
     from gce.inspection.shapley import ShapExplanation
@@ -32,6 +33,7 @@ __all__ = [
     "concordance",
     "concordance_index",
     "partial_dependence",
+    "partial_dependence_display",
     "residual_display",
 ]
 

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Family = FamilyRecord | FamilySummary | EpochRecord
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FitResult:
     """What a fit leaves behind.
 
@@ -104,6 +104,21 @@ class FitResult:
     left_out: tuple[tuple[str, str], ...] = ()
     held_out: Mapping[str, float] | None = None
     base_score: bool = False
+
+    def __repr__(self) -> str:
+        """Rows, families and ensemble in three lines."""
+        columns, members = len(self.table.columns), self.members
+        rounds = ", ".join(
+            f"{family.name} {weight:.3g} ({len(family.history):,} {family.unit}s)"
+            for family, weight in zip(self.families, self.family_weights, strict=True)
+        )
+        atoms = f"{len(self.ensemble):,} atoms in {members} member{'s' if members > 1 else ''}"
+        loss = "" if self.edited or self.best_validation is None else f", held-out value {self.best_validation:.4g}"
+        return (
+            f"FitResult of {self.n_samples:,} rows and {columns:,} columns, {self.loss!r}\n"
+            f"  weights of families: {rounds or 'none, because an edit re-optimised the weights of atoms'}\n"
+            f"  {atoms}{loss}"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import PredictionErrorDisplay
 
+from gce._utils.optional import import_optional
 from gce.inspection.plotting.style import axes_for
+from gce.preprocessing.frames import is_frame
 
 
 def calibration_display(model: Any, X: Any, y: Any, *, n_bins: int = 10, ax: Any = None, **kwargs: Any) -> Any:
@@ -63,6 +66,57 @@ def calibration_display(model: Any, X: Any, y: Any, *, n_bins: int = 10, ax: Any
     observed = "share of correct predictions" if several else f"share of {event}"
     display.ax_.set(xlabel=f"mean probability of {event}", ylabel=observed)
     return display
+
+
+def partial_dependence_display(model: Any, X: Any, features: Any, *, ax: Any = None, **kwargs: Any) -> Any:
+    """Plot partial dependence, of columns of integers too, which scikit-learn refuses.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model.
+    X : array-like or data frame of shape (n, d)
+        Rows to average over.
+    features : list of int, str, or pairs of these
+        Columns, by index or name.
+    ax : matplotlib Axes or array of Axes, optional
+        Default: a new figure.
+    **kwargs
+        For :meth:`sklearn.inspection.PartialDependenceDisplay.from_estimator`.
+
+    Returns
+    -------
+    sklearn.inspection.PartialDependenceDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from gce import GCERegressor
+    >>> from gce.inspection import partial_dependence_display
+    >>> X = np.arange(200)[:, None]
+    >>> model = GCERegressor(basis="tree", max_iter=2, cv=2, random_state=0).fit(X, X[:, 0] ** 2)
+    >>> display = partial_dependence_display(model, X, [0], grid_resolution=5)
+    >>> display.lines_.shape
+    (1, 1)
+    """
+    # only pictures need it
+    from sklearn.inspection import PartialDependenceDisplay
+
+    import_optional("matplotlib.pyplot", "plot")
+    return PartialDependenceDisplay.from_estimator(model, _as_floats(X), features, ax=ax, **kwargs)
+
+
+def _as_floats(X: Any) -> Any:
+    """Rows with numbers in place of integers: a grid has values between them."""
+    if is_frame(X):
+        frame = nw.from_native(X, eager_only=True)
+        whole = [name for name, kind in frame.schema.items() if kind.is_integer()]
+        return frame.with_columns(nw.col(*whole).cast(nw.Float64)).to_native() if whole else X
+    if not hasattr(X, "dtype"):
+        X = np.asarray(X)
+    return X.astype(np.float64) if X.dtype.kind in "iu" else X
 
 
 def residual_display(model: Any, X: Any, y: Any, *, output: int = 0, ax: Any = None, **kwargs: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +17,8 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class ShapExplanation:
     """Shapley values of rows, in the layout of ``shap.Explanation``.
+
+    Where shap is installed, its plots take this value as it is: ``shap.plots.beeswarm(model.shap_values(X))``.
 
     Parameters
     ----------
@@ -58,33 +61,39 @@ class ShapExplanation:
         """The shape of the values."""
         return self.values.shape
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """The class of shap where shap is loaded: its plots refuse all others."""
+        return getattr(sys.modules.get("shap"), "Explanation", type(self))
+
+    def __getattr__(self, name: str) -> Any:
+        """What shap's plots ask for beside the fields, such as ``abs``."""
+        if name.startswith("__") or name in self.__dataclass_fields__ or "shap" not in sys.modules:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.to_shap(), name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # pickle looks at the class that is shown
+        return type(self), tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: Any) -> ShapExplanation:
-        """Some of the rows; with ``[..., output]`` one of several outputs."""
-        if isinstance(rows, tuple) and rows[0] is Ellipsis and len(rows) == 2 and self.output_names is not None:
-            return self._of_output(rows[1])
-        if isinstance(rows, int | np.integer):
-            rows = slice(rows, None if rows == -1 else rows + 1)
-        errors = None if self.standard_errors is None else self.standard_errors[rows]
-        return replace(
-            self,
-            values=self.values[rows],
-            base_values=self.base_values[rows],
-            data=self.data[rows],
-            standard_errors=errors,
-        )
+    def __getitem__(self, rows: Any) -> Any:
+        """Some of the rows, or one; with ``[..., output]`` one of several outputs.
 
-    def _of_output(self, output: int) -> ShapExplanation:
-        errors = None if self.standard_errors is None else self.standard_errors[..., output]
-        return replace(
-            self,
-            values=self.values[..., output],
-            base_values=self.base_values[..., output],
-            output_names=None,
-            standard_errors=errors,
-        )
+        Other indices, such as ``[:, "column"]``, are those of ``shap.Explanation``, which is what they return.
+        """
+        if isinstance(rows, tuple) and rows[0] is Ellipsis and len(rows) == 2 and self.output_names is not None:
+            return self._cut((..., rows[1]), self.data, None)
+        if isinstance(rows, int | np.integer | slice | list | np.ndarray):
+            return self._cut(rows, self.data[rows], self.output_names)
+        return self.to_shap()[rows]
+
+    def _cut(self, index: Any, data: NDArray[Any], output_names: Sequence[str] | None) -> ShapExplanation:
+        errors = None if self.standard_errors is None else self.standard_errors[index]
+        values, base_values = self.values[index], self.base_values[index]
+        return type(self)(values, base_values, data, self.feature_names, output_names, errors)
 
     def to_shap(self) -> Any:
         """The same as a ``shap.Explanation``, which ``shap.plots`` take.
