@@ -65,7 +65,7 @@ def seconds(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[list[float]
 
 def kernels(run: Callable[[], Any]) -> dict[str, float]:
     """Milliseconds of the kernels of a run that take the longest."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], acc_events=True) as profile:
         run()
         torch.cuda.synchronize()
     spent = {event.key[:60]: event.self_device_time_total / 1e3 for event in profile.key_averages()}

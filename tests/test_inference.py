@@ -203,8 +203,8 @@ def test_a_plain_array_is_read_as_scikit_learn_reads_it(monkeypatch):
     model = GCERegressor(basis="tree", max_atoms=2, cv=2, random_state=0).fit(X, X[:, 0])
     some = X[:4].copy()
     some[1, 1] = np.nan
-    fine = [some, some.astype(np.float32), np.asfortranarray(some), some[::2], some[:1]]
-    wrong = [np.where(some > 1, np.inf, some), some[:, :2], some[0], some[:0], some.astype(np.complex128)]
+    fine = [some, some.astype(np.float32), np.asfortranarray(some), some[::2], some[:1], some[:0]]
+    wrong = [np.where(some > 1, np.inf, some), some[:, :2], some[0], some.astype(np.complex128)]
     found = [model.read_rows(rows).matrix for rows in fine]
     errors = []
     for rows in wrong:

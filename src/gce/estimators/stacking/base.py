@@ -121,7 +121,9 @@ class BaseStack(MetaEstimatorMixin, _BaseComposition):
         **params
             As in ``get_params``; ``name="drop"`` leaves a member out.
         """
-        names = {name for name, _ in self.estimators}
+        estimators = params.get("estimators", self.estimators)
+        # whether it is a list of names and members is for fit to say
+        names = {name for name, *_ in estimators} if isinstance(estimators, list | tuple) else set()
         check_settable(type(self), params.keys() - names)
         self._set_params("estimators", **params)
         return self
