@@ -123,7 +123,8 @@ class BaseStack(MetaEstimatorMixin, _BaseComposition):
         """
         estimators = params.get("estimators", self.estimators)
         # whether it is a list of names and members is for fit to say
-        names = {name for name, *_ in estimators} if isinstance(estimators, list | tuple) else set()
+        pairs = estimators if isinstance(estimators, list | tuple) else ()
+        names = {pair[0] for pair in pairs if isinstance(pair, list | tuple) and pair and isinstance(pair[0], str)}
         check_settable(type(self), params.keys() - names)
         self._set_params("estimators", **params)
         return self
