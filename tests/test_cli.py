@@ -1,8 +1,13 @@
 """The commands: files in every format, figures, words, exit codes."""
 
 import hashlib
+import importlib
+import inspect
 import json
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -12,7 +17,7 @@ from typer.testing import CliRunner
 
 import gce
 import gce.cli.compare as compare_module
-from gce.cli.app import app
+from gce.cli.app import COMMANDS, app
 from gce.cli.figures import NOTHING
 from gce.cli.peers import PEERS, Peer
 from gce.training.families import default_bases
@@ -487,3 +492,90 @@ def test_every_command_reads_other_encodings(tmp_path):
     call("report", out, rows, "-t", "label", "-o", tmp_path / "r.html", *latin)
     assert "is not text in UTF-8" in call("compare", rows, "-t", "label", code=1).stderr
     assert "is not an encoding" in call("compare", rows, "-t", "label", "--encoding", "x", code=1).stderr
+
+
+def test_help_loads_no_library_of_a_fit():
+    """Help needs names and texts: what takes seconds of processor time is loaded when a command is run."""
+    heavy = ("torch", "sklearn", "scipy", "numpy", "polars", "pandas", "narwhals", "joblib", "matplotlib")
+    code = (
+        "import sys\n"
+        "from gce.cli import main\n"
+        "sys.argv = ['gce', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        f"sys.stderr.write(repr(sorted(name for name in {heavy} if name in sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]"
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_all_commands_is_that_of_each(name):
+    function = getattr(importlib.import_module(f"gce.cli.{name}"), name)
+    paragraph = inspect.getdoc(function).split("\n\n")[0]
+    assert " ".join(paragraph.split()) == COMMANDS[name]
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory):
+    """A table with letters that ASCII lacks, and a model of it."""
+    folder = tmp_path_factory.mktemp("foreign")
+    numbers = np.random.default_rng(0).normal(size=80).round(3)
+    rows = [f"{v},{'grün' if v > 0.3 else 'rot'},{'ja' if v > 0 else 'nö'}" for v in numbers]
+    (folder / "t.csv").write_text("\n".join(["größe,farbe,wahl", *rows]) + "\n", encoding="utf-8")
+    call = ["fit", "t.csv", "-t", "wahl", "-o", "m.safetensors", "--set", "max_atoms=2", "--set", "cv=2"]
+    command(folder, *call).check_returncode()
+    return folder
+
+
+def command(folder, *call, **environment):
+    """A call of gce in a process of its own, with bytes as its output."""
+    known = {name: value for name, value in os.environ.items() if name not in ("PYTHONIOENCODING", "PYTHONUTF8")}
+    return subprocess.run(
+        [sys.executable, "-m", "gce", *call], capture_output=True, cwd=folder, env=known | environment
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("inspect", "m.safetensors"),
+        ("inspect", "m.safetensors", "--json"),
+        ("predict", "m.safetensors", "t.csv"),
+        ("report", "m.safetensors", "t.csv", "-t", "wahl", "-o", "r.html"),
+        ("fit", "t.csv", "-t", "wahl", "--set", "max_atoms=2", "--set", "cv=2"),
+        ("fit", "t.csv", "-t", "wahl", "--set", "max_atoms=2", "--set", "cv=2", "--json"),
+        ("fit", "--help"),
+    ],
+    ids=" ".join,
+)
+def test_terminals_of_ascii_and_of_twenty_columns(foreign, call):
+    plain = command(foreign, *call, PYTHONIOENCODING="ascii")
+    assert plain.returncode == 0, plain.stderr
+    wide = command(foreign, *call, PYTHONIOENCODING="utf-8")
+    if "--json" in call:
+        first, second = json.loads(plain.stdout.decode("ascii")), json.loads(wide.stdout)
+        assert first.keys() == second.keys()
+        assert first["classes"] == second["classes"] == ["ja", "nö"]
+    elif call[0] == "predict":
+        # tables for programs are UTF-8, as files are
+        assert plain.stdout == wide.stdout
+    else:
+        plain.stdout.decode("ascii")
+    narrow = command(foreign, *call, PYTHONIOENCODING="utf-8", COLUMNS="20")
+    assert narrow.returncode == 0, narrow.stderr
+    if call[0] != "fit" or "--json" in call:
+        # nothing is cut off
+        assert "…" not in narrow.stdout.decode()
+
+
+def test_names_are_whole_in_ascii_and_in_twenty_columns(foreign):
+    shown = command(foreign, "inspect", "m.safetensors", PYTHONIOENCODING="ascii").stdout.decode()
+    assert r"gr\xf6\xdfe" in shown
+    assert "ja, n\\xf6" in shown
+    assert "+/-" in shown
+    narrow = command(foreign, "inspect", "m.safetensors", COLUMNS="20", PYTHONIOENCODING="utf-8").stdout.decode()
+    assert all(word in narrow for word in ("größe", "GCEClassifier, classification", "m.safetensors"))
+    wrong = command(foreign, "fit", "t.csv", "-t", "grösse", PYTHONIOENCODING="ascii", COLUMNS="20")
+    assert wrong.returncode == 1
+    assert rb"did you mean 'gr\xf6\xdfe'?" in wrong.stderr

@@ -197,11 +197,12 @@ def test_pages_and_pictures_show_all_classes(model, tmp_path):
         assert f"over {len(family.history)} rounds" in page or len(family.history) == 1
         assert f"<h3>{family.name}: {percent(weight) + ' of the weight' if weight else 'unused'}</h3>" in page
     risk = gce.inspection.TrainingDisplay.from_estimator(model).risk_
-    np.testing.assert_array_equal(risk.get_xdata(), 1 + np.arange(len(model.history_)))
-    np.testing.assert_array_equal(risk.get_ydata(), [entry["risk"] for entry in model.history_])
+    # the last entry of the history is that of all families together
+    drawn = np.concatenate([line.get_ydata() for line in risk])
+    np.testing.assert_array_equal(drawn, [entry["risk"] for entry in model.history_[:-1]])
     bars = [bar.get_height() for bars in gce.inspection.WeightsDisplay.from_estimator(model).bars_ for bar in bars]
     np.testing.assert_allclose(np.sort(bars), np.sort(model.ensemble_.weights.numpy()), rtol=1e-12)
-    errors = gce.inspection.StagedErrorDisplay.from_estimator(model, X, Y).line_.get_ydata()
+    errors = gce.inspection.StagedErrorDisplay.from_estimator(model, X, Y).errors
     assert len(errors) == model.n_iter_ + 1
     assert errors[-1] == pytest.approx(np.sqrt(np.mean((model.predict(X) - Y) ** 2)))
     assert errors[-1] < 0.9 * errors[0]

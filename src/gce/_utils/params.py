@@ -354,8 +354,8 @@ def check_keywords(kind: Any, given: Iterable[str], *, fitting: bool = False) ->
         Whether they are given to ``fit``.
     """
     known = _keywords(kind.fit if fitting else kind.__init__)
-    for name in given if known is not None else ():
-        if name not in known:
+    for name in given:
+        if known is not None and name not in known:
             words = f"{kind.__name__}.{'fit' if fitting else '__init__'}() got an unexpected keyword argument {name!r}"
             advice = _advice(kind, name, fitting=fitting)
             raise TypeError(f"{words}: {advice}" if advice else words)
@@ -372,8 +372,9 @@ def check_settable(kind: Any, given: Iterable[str]) -> None:
         Names of parameters; scikit-learn looks at those of objects and of members.
     """
     known = _keywords(kind.__init__)
-    for name in given if known is not None else ():
-        if name not in known and "__" not in name and (advice := _advice(kind, name, fitting=False)):
+    for name in given:
+        unknown = known is not None and name not in known and "__" not in name
+        if unknown and (advice := _advice(kind, name, fitting=False)):
             raise ValueError(f"Invalid parameter {name!r} for estimator {kind.__name__}: {advice}")
 
 

@@ -12,9 +12,10 @@ def main() -> None:
     """Run ``gce``; if its packages are not installed, say how to install them and exit with code 2."""
     try:
         from gce.cli.app import app
+
+        app(prog_name="gce")
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:
             raise
         sys.stderr.write(f'the command line needs {error.name}: pip install "greedy-convex-ensemble[cli]"\n')
         raise SystemExit(2) from None
-    app(prog_name="gce")

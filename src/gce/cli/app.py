@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from gce._utils.version import __version__
-from gce.cli.compare import compare
-from gce.cli.export import export
-from gce.cli.failures import report_errors
-from gce.cli.fit import fit
-from gce.cli.inspect import inspect
-from gce.cli.predict import predict
-from gce.cli.report import report
-from gce.cli.warmup import warmup
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-for command in (fit, predict, inspect, report, export, compare, warmup):
-    app.command()(report_errors(command))
+#: What the help of ``gce`` says of each command: the first paragraph of its function, which it does not load.
+COMMANDS = {
+    "fit": "Fit a model to a table, print its metrics and write its files.",
+    "predict": "Predict the rows of a table, as CSV on standard output or to a file.",
+    "inspect": "Show the contents of a model file. Nothing in it is executed, and an altered file is rejected.",
+    "report": "Write a report about a model and its performance on a table: one self-contained HTML file.",
+    "export": "Export a model, preprocessing included, as one ONNX graph that runs without Python.",
+    "compare": "Fit GCE and models of other libraries, all at their defaults, and score them on the same rows.",
+    "warmup": "Prepare a machine or a container image, so that its first fit is as fast as any other.",
+}
+_OPTIONS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}
+
+
+class _Commands(TyperGroup):
+    """Commands that are loaded when they are run: torch and scikit-learn take seconds of processor time."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is run, instead of the one that stands for it in the help."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else _load(name), rest
+
+
+def _load(name: str) -> Any:
+    from gce.cli.failures import report_errors
+
+    alone = typer.Typer(add_completion=False, **_OPTIONS)
+    alone.command(name)(report_errors(getattr(import_module(f"gce.cli.{name}"), name)))
+    return get_command(alone)
+
+
+def _stand_in() -> None:
+    """Nothing: only its name and help are looked at."""
+
+
+app = typer.Typer(cls=_Commands, no_args_is_help=True, **_OPTIONS)
+for _name, _help in COMMANDS.items():
+    app.command(_name, help=_help)(_stand_in)
 
 
 def _version(requested: bool) -> None:

@@ -19,7 +19,7 @@ from gce.cli.failures import INTERRUPTED
 from gce.cli.peers import PEERS
 from gce.cli.picture import draw
 from gce.cli.reading import Cells
-from gce.cli.rendering import counted, json_of, say, show
+from gce.cli.rendering import counted, print_json, say, show
 from gce.cli.rows import Columns, Rows, check_test, load, text_as_dates
 from gce.cli.tasks import Task, resolve_task
 from gce.io.atomic import write_bytes
@@ -85,7 +85,7 @@ def compare(
     title = f"{target!r} of {rows.file}: fitted on {counted(len(rows), 'row')}, scored on {len(test_rows):,} {where}"
     files = [] if out is None else _write(out, title, comparison, results, document)
     if json:
-        sys.stdout.write(json_of(document))
+        print_json(document)
     elif not quiet:
         absent = [f"not installed: {', '.join(not_installed)}"] if not_installed else []
         show(*_table(title, task, reason + text_as_dates(rows.dates), results))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from gce.cli import figures, options, settings
 from gce.cli.failures import INTERRUPTED
 from gce.cli.interrupting import Interruption
 from gce.cli.reading import Cells
-from gce.cli.rendering import counted, grid, json_of, show, size, warn
+from gce.cli.rendering import counted, grid, print_json, show, size, warn
 from gce.cli.rows import Columns, Rows, text_as_dates
 from gce.cli.shards import open_training, processes, refuse
 from gce.cli.tasks import Task, new_model, task_of_loss, values
@@ -86,7 +85,7 @@ def fit(
             about = {"target": target, "settings": chosen, **_fit_summary(model, seconds, interrupted)}
             result = _result(model, training, about, out, report)
             if json:
-                sys.stdout.write(json_of(result))
+                print_json(result)
             elif not quiet:
                 show(*_summary(result))
     if interrupted:

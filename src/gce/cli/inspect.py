@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from gce._utils.params import changed_parameters
 from gce._utils.text import escape_control
 from gce.cli import figures, options
 from gce.cli.models import load_model
-from gce.cli.rendering import counted, grid, json_of, show, size
+from gce.cli.rendering import counted, grid, print_json, show, size
 from gce.io import container
 from gce.training.result import FitResult
 
@@ -30,7 +29,7 @@ def inspect(model: options.ModelFile, json: options.Json = False, debug: options
     meta, tensors = container.read(model)
     found = {"command": "inspect", "file": _file(model, meta, tensors), **_contents(load_model(model))}
     if json:
-        sys.stdout.write(json_of(found))
+        print_json(found)
     else:
         show(*_summary(found))
 

@@ -12,8 +12,14 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from gce._utils.text import escape_control
+
+#: Letters of ours in the encoding of ASCII.
+_PLAIN = str.maketrans({"\u00b1": "+/-", "\u2026": "...", "\u2013": "-", "\u00b2": "2", "\u00d7": "x"})
+#: Columns that a table needs.
+_LEAST_WIDTH = 72
 
 
 def say(text: str) -> None:
@@ -34,13 +40,36 @@ def fail(text: str) -> None:
 class SafeConsole(Console):
     """A console that escapes control characters, since names may come from untrusted files.
 
-    A terminal would interpret them: they move its cursor, set its title, or write to the clipboard.
+    A terminal would interpret them: they move its cursor, set its title, or write to the clipboard. Letters that its
+    encoding lacks are escaped too.
     """
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Escape the text of rendered segments; control segments are rich's own."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(escape_control(segment.text), segment.style)
+            yield segment if segment.control else Segment(self._shown(segment.text), segment.style)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Escape the letters of a cell before its width is measured."""
+        return super().render_str(self._shown(text), **options)
+
+    def _shown(self, text: str) -> str:
+        text = escape_control(text)
+        return text if encodable(text, self.encoding) else in_encoding(text, self.encoding)
+
+
+def encodable(text: str, encoding: str | None) -> bool:
+    """Whether an encoding has all letters of a text."""
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def in_encoding(text: str, encoding: str | None) -> str:
+    """A text with the letters that an encoding lacks in plain ones, or escaped as in Python: ``\\xf6``."""
+    return text.translate(_PLAIN).encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
 
 
 def _stderr() -> Console:
@@ -50,14 +79,22 @@ def _stderr() -> Console:
 def show(*parts: RenderableType) -> None:
     """Print results on standard output."""
     console = SafeConsole(file=sys.stdout, highlight=False)
+    # in a narrow terminal columns of a few letters would be less readable than lines that it wraps
+    console.width = max(console.width, _LEAST_WIDTH)
     for part in parts:
         # lines are left to the terminal to wrap, so that copied paths are whole
         console.print(part, soft_wrap=isinstance(part, str))
 
 
-def json_of(document: dict[str, Any]) -> str:
+def print_json(document: dict[str, Any]) -> None:
+    """Print a JSON document on standard output, in ASCII where its encoding lacks a letter."""
+    text, encoding = json_of(document), getattr(sys.stdout, "encoding", None)
+    sys.stdout.write(text if encodable(text, encoding) else json_of(document, ascii_only=True))
+
+
+def json_of(document: dict[str, Any], *, ascii_only: bool = False) -> str:
     """A JSON document, with null for numbers that are not finite."""
-    text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_finite(document), indent=2, ensure_ascii=ascii_only, allow_nan=False)
     # json.dumps leaves some control characters unescaped
     parts = (letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
     return "".join(parts) + "\n"
@@ -92,7 +129,9 @@ def some(names: Sequence[Any], most: int = 8) -> str:
 def grid(rows: Sequence[Sequence[str]]) -> Table:
     """A table of labels and values without a frame."""
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="cyan")
+    table.add_column(style="cyan", no_wrap=True)
+    for _ in range(max((len(row) for row in rows), default=1) - 1):
+        table.add_column(overflow="fold")
     for label, *cells in rows:
         table.add_row(f"  {escape(label)}", *map(escape, cells))
     return table

@@ -12,6 +12,7 @@ import polars as pl
 import typer
 
 from gce._utils.text import escape_control
+from gce.cli.rendering import encodable, in_encoding
 from gce.io.atomic import atomic_replace, remove_abandoned_files
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
@@ -44,14 +45,29 @@ def check_table_file(path: Path) -> None:
     prepare_output(path)
 
 
+def _write_lines(lines: str) -> None:
+    """Write a part of a table on standard output: escaped for terminals only, not for programs."""
+    # a stream that was put in place of standard output may have none
+    encoding = getattr(sys.stdout, "encoding", None)
+    known = encodable(lines, encoding)
+    if sys.stdout.isatty():
+        lines = escape_control(lines)
+        sys.stdout.write(lines if known else in_encoding(lines, encoding))
+    elif known:
+        sys.stdout.write(lines)
+    else:
+        # as in a file: escaped labels would be other labels
+        sys.stdout.flush()
+        sys.stdout.buffer.write(lines.encode())
+
+
 def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write a table; ``-`` is CSV on standard output."""
     if str(path) == "-":
         # the names of the columns also without rows
         for first in range(0, max(frame.height, 1), _BATCH_ROWS):
             lines = frame[first : first + _BATCH_ROWS].write_csv(include_header=first == 0)
-            # escaped for terminals only, not for programs
-            sys.stdout.write(escape_control(lines) if sys.stdout.isatty() else lines)
+            _write_lines(lines)
         return
     write = _WRITERS[path.suffix.lower()]
     if path.is_fifo():

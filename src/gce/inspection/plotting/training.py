@@ -158,8 +158,8 @@ class TrainingDisplay:
 
     def _finish(self, drawn: list[tuple[Any, ...]]) -> None:
         """The names of families, the loss of all together, and one legend."""
-        comparable = self.curves.validation is not None and self.curves.watches_loss
-        whole = float(self.curves.validation[-1]) if comparable else None
+        validation = self.curves.validation if self.curves.watches_loss else None
+        whole = None if validation is None else float(validation[-1])
         handles = {line.get_label(): line for lines in drawn for line in lines if _has_label(line)}
         for family, panel, lines in zip(self.families, self.axes_, drawn, strict=True):
             panel.set_title(f"{family.name}: weight {family.weight:.3g}", fontsize=10)
