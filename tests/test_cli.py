@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
@@ -245,6 +246,24 @@ def test_inspect_shows_what_is_in_a_file(folder, classifier, regressor):
     text = call("inspect", regressor).stdout
     for words in ("GCERegressor", "max_atoms=3", "±", "at best", "blue", "10 members"):
         assert words in text
+
+
+def test_files_of_ordered_classes(tmp_path):
+    """Columns of probabilities have the names of their classes, and the order is shown."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    grades = pd.Categorical.from_codes(np.digitize(X[:, 0], [-0.5, 0.5]), ["low", "mid", "high"], ordered=True)
+    rows = pd.DataFrame(X, columns=["a", "b"])
+    model = gce.GCEClassifier(basis="tree", loss="ordinal", max_atoms=5, random_state=0).fit(rows, grades)
+    model.save(tmp_path / "m.safetensors")
+    rows.assign(grade=grades).to_csv(tmp_path / "t.csv", index=False)
+    found = json.loads(call("inspect", tmp_path / "m.safetensors", "--json").stdout)
+    assert (found["classes"], found["ordered_classes"]) == (["high", "low", "mid"], ["low", "mid", "high"])
+    assert re.search(r"in order +low, mid, high", call("inspect", tmp_path / "m.safetensors").stdout)
+    table = pl.read_csv(call("predict", tmp_path / "m.safetensors", tmp_path / "t.csv", "--proba").stdout.encode())
+    assert table.columns == ["prediction", "probability_high", "probability_low", "probability_mid"]
+    numbers = gce.GCEClassifier(basis="tree", loss="ordinal", max_atoms=5, random_state=0).fit(rows, grades.codes)
+    for code, name in enumerate(["low", "mid", "high"]):
+        assert np.array_equal(table[f"probability_{name}"], numbers.predict_proba(rows)[:, code])
 
 
 def test_inspect_shows_an_edited_model(tmp_path):

@@ -13,13 +13,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_multilabel_classification
-from sklearn.model_selection import cross_val_score
+from sklearn.inspection import partial_dependence as theirs
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_val_score
 from sklearn.utils import estimator_checks
 
 import gce
 from gce import GCEClassifier, GCERegressor
 from gce.bases import Forest
+from gce.inspection import partial_dependence
 from gce.losses import CrossEntropy, Hazards, MultiLabel, Ordinal, Poisson, Tweedie
 from gce.training.labels import OrdinalTarget
 
@@ -262,30 +266,146 @@ def graded(order=ORDER, n=150):
     return X, codes, pd.Categorical.from_codes(codes, order, ordered=True)
 
 
+#: The code of each class in its order, by sorted labels: high, low, mid, top.
+SORTED = np.argsort(ORDER)
+
+
 @pytest.mark.parametrize("kind", ORDERED)
-def test_classes_have_the_order_of_their_categories(kind, tmp_path):
-    """The model is that of the codes: words take the place of numbers, and nothing else changes."""
+def test_ordered_categories_are_learned_as_their_codes(kind, tmp_path):
+    """The model is that of the codes; classes are sorted, and columns follow them, as in every classifier."""
     X, codes, words = graded()
     y = ORDERED[kind](words)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = small(loss="ordinal").fit(X, y)
     numbers = small(loss="ordinal").fit(X, codes)
-    assert model.classes_.tolist() == ORDER
-    np.testing.assert_array_equal(model.predict_proba(X), numbers.predict_proba(X))
-    np.testing.assert_array_equal(model.decision_function(X), numbers.decision_function(X))
+    assert model.classes_.tolist() == sorted(ORDER)
+    assert model.ordered_classes_.tolist() == ORDER
+    np.testing.assert_array_equal(model.raw_predict(X), numbers.raw_predict(X))
+    for method in ("predict_proba", "predict_log_proba", "decision_function"):
+        np.testing.assert_array_equal(getattr(model, method)(X), getattr(numbers, method)(X)[:, SORTED])
+    for mine, other in zip(model.staged_predict_proba(X), numbers.staged_predict_proba(X), strict=True):
+        np.testing.assert_array_equal(mine, other[:, SORTED])
     np.testing.assert_array_equal(model.predict(X), np.array(ORDER)[numbers.predict(X)])
     if not kind.endswith("frame"):
         assert model.score(X, y) == numbers.score(X, codes) > 0.5
     model.save(tmp_path / "model.safetensors")
     loaded = gce.load(tmp_path / "model.safetensors")
-    assert loaded.classes_.tolist() == ORDER
+    assert (loaded.classes_.tolist(), loaded.ordered_classes_.tolist()) == (sorted(ORDER), ORDER)
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     edited, expected = loaded.reweight(X, y), numbers.reweight(X, codes)
-    np.testing.assert_array_equal(edited.predict_proba(X), expected.predict_proba(X))
+    np.testing.assert_array_equal(edited.predict_proba(X), expected.predict_proba(X)[:, SORTED])
     label, probability = onnx(model, X)
     np.testing.assert_array_equal(label, model.predict(X))
     np.testing.assert_allclose(probability, model.predict_proba(X), rtol=1e-6, atol=1e-9)
+
+
+def test_a_continued_fit_keeps_the_order():
+    X, codes, words = graded()
+    named, numbers = (small(loss="ordinal", warm_start=True, max_atoms=4).fit(X, y) for y in (words, codes))
+    for more in (named, numbers):
+        more.set_params(max_atoms=8)
+    # the labels alone say nothing of an order, and need not: the model has it
+    named.fit(X, np.asarray(words))
+    numbers.fit(X, codes)
+    assert (named.classes_.tolist(), named.ordered_classes_.tolist()) == (sorted(ORDER), ORDER)
+    np.testing.assert_array_equal(named.predict_proba(X), numbers.predict_proba(X)[:, SORTED])
+
+
+def test_two_ordered_classes_may_fall_with_the_alphabet():
+    """One score is the log-odds of the class above; what users see is about ``classes_[1]``, as of any two classes."""
+    X, codes, _ = graded()
+    codes = (codes > 1).astype(int)
+    words = pd.Series(pd.Categorical.from_codes(codes, ["worse", "better"], ordered=True))
+    model, numbers = small(loss="ordinal").fit(X, words), small(loss="ordinal").fit(X, codes)
+    assert (model.classes_.tolist(), model.ordered_classes_.tolist()) == (["better", "worse"], ["worse", "better"])
+    np.testing.assert_array_equal(model.predict_proba(X), numbers.predict_proba(X)[:, ::-1])
+    np.testing.assert_array_equal(model.decision_function(X), -numbers.decision_function(X))
+    np.testing.assert_array_equal(model.classes_[(model.decision_function(X) > 0).astype(int)], model.predict(X))
+    label, probability = onnx(model, X)
+    np.testing.assert_array_equal(label, model.predict(X))
+    np.testing.assert_allclose(probability, model.predict_proba(X), rtol=1e-6, atol=1e-9)
+    found = model.shap_values(X[:5])
+    np.testing.assert_allclose(found.base_values + found.values.sum(1), model.decision_function(X[:5]), rtol=1e-9)
+    pairs = model.shap_interaction_values(X[:5])
+    np.testing.assert_allclose(pairs.values.sum(2), found.values, rtol=1e-9, atol=1e-12)
+    assert roc_auc_score(words, model.decision_function(X)) == roc_auc_score(1 - codes, -numbers.decision_function(X))
+
+
+@pytest.mark.parametrize("response", ["predict_proba", "decision_function"])
+@pytest.mark.parametrize("order", [ORDER, ["worse", "better"]])
+def test_partial_dependence_of_ordered_classes_is_that_of_scikit_learn(order, response):
+    X, codes, _ = graded()
+    words = pd.Categorical.from_codes(codes * len(order) // 4, order, ordered=True)
+    model = small(loss="ordinal").fit(X, words)
+    given = {"grid_resolution": 5, "response_method": response, "kind": "average"}
+    mine, other = (f(model, X, [0], **given).average for f in (partial_dependence, theirs))
+    np.testing.assert_allclose(mine, other, rtol=1e-9)
+
+
+#: Scores of probabilities ``(n, classes)`` whose columns are the codes.
+BY_CODE = {
+    "neg_log_loss": lambda codes, p: np.log(p[np.arange(len(codes)), codes]).mean(),
+    "roc_auc_ovr": lambda codes, p: np.mean([roc_auc_score(codes == j, p[:, j]) for j in range(p.shape[1])]),
+    "roc_auc_ovo_weighted": lambda codes, p: roc_auc_score(codes, p, multi_class="ovo", average="weighted"),
+    "accuracy": lambda codes, p: np.mean(p.argmax(1) == codes),
+}
+
+
+@pytest.mark.parametrize("scoring", BY_CODE)
+def test_scorers_of_scikit_learn_are_those_of_the_codes(scoring):
+    """Metrics of scikit-learn take the columns of sorted classes; here the probability of each class is looked up."""
+    X, codes, words = graded(n=240)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    found = cross_val_score(small(loss="ordinal"), X, pd.Series(words), scoring=scoring, cv=folds)
+    expected = []
+    for train, test in folds.split(X, codes):
+        model = small(loss="ordinal").fit(X[train], codes[train])
+        expected.append(BY_CODE[scoring](codes[test], model.predict_proba(X[test])))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_scorers_of_two_ordered_classes():
+    X, codes, _ = graded(n=240)
+    codes = (codes > 1).astype(int)
+    words = pd.Series(pd.Categorical.from_codes(codes, ["worse", "better"], ordered=True))
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    model = small(loss="ordinal")
+    for scoring in ("neg_log_loss", "roc_auc"):
+        found = cross_val_score(model, X, words, scoring=scoring, cv=folds)
+        expected = cross_val_score(model, X, codes, scoring=scoring, cv=folds)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_probabilities_across_folds_are_those_of_members_by_sorted_class():
+    """scikit-learn gives the members the codes of sorted labels, which have another order than the categories."""
+    X, codes, words = graded()
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    found = cross_val_predict(small(loss="ordinal"), X, pd.Series(words), method="predict_proba", cv=folds)
+    alphabetic = np.searchsorted(sorted(ORDER), np.asarray(words))
+    ranks = cross_val_predict(small(loss="ordinal"), X, codes, method="predict_proba", cv=folds)
+    for train, test in folds.split(X, codes):
+        as_given = small(loss="ordinal").fit(X[train], alphabetic[train])
+        np.testing.assert_array_equal(found[test], as_given.predict_proba(X[test]))
+        of_words = small(loss="ordinal").fit(X[train], pd.Series(words).iloc[train])
+        np.testing.assert_array_equal(ranks[test][:, SORTED], of_words.predict_proba(X[test]))
+    labels = cross_val_predict(small(loss="ordinal"), X, pd.Series(words), cv=folds)
+    np.testing.assert_array_equal(labels, np.array(ORDER)[ranks.argmax(1)])
+
+
+def test_calibrators_see_the_columns_of_sorted_classes():
+    X, codes, words = graded(n=240)
+    given = {"estimator": small(loss="ordinal"), "cv": StratifiedKFold(3, shuffle=True, random_state=0)}
+    named = CalibratedClassifierCV(**given).fit(X, pd.Series(words))
+    numbers = CalibratedClassifierCV(**given).fit(X, codes)
+    np.testing.assert_allclose(named.predict_proba(X), numbers.predict_proba(X)[:, SORTED], rtol=1e-9, atol=1e-12)
+
+
+def test_ordered_classes_are_those_of_the_ordinal_loss():
+    X, codes, words = graded()
+    with pytest.raises(AttributeError, match="ordered_classes_ needs loss='ordinal', and the loss is CrossEntropy"):
+        small().fit(X, words).ordered_classes_  # noqa: B018
+    assert small(loss="ordinal").fit(X, codes).ordered_classes_.tolist() == [0, 1, 2, 3]
 
 
 @settings(deadline=None, max_examples=30)
@@ -308,7 +428,7 @@ def test_categories_without_rows_are_no_classes():
     X, codes, _ = graded()
     words = pd.Series(pd.Categorical.from_codes(codes, [*ORDER[:2], "high", "top", "best"], ordered=True))
     model = small(loss="ordinal").fit(X, words, sample_weight=(codes != 2).astype(float))
-    assert model.classes_.tolist() == ["low", "mid", "top"]
+    assert model.ordered_classes_.tolist() == ["low", "mid", "top"]
     assert model.predict_proba(X).shape == (150, 3)
 
 
@@ -316,11 +436,9 @@ def test_an_order_is_that_of_ordinal_classes_alone():
     X, _, words = graded()
     assert small().fit(X, pd.Series(words)).classes_.tolist() == sorted(ORDER)
     loose = words.as_unordered()
-    assert small(loss="ordinal").fit(X, pd.Series(loose)).classes_.tolist() == sorted(ORDER)
-    assert small(loss="ordinal").fit(X, np.asarray(words)).classes_.tolist() == sorted(ORDER)
-    assert small(loss="ordinal").fit(X, pl.Series(words.tolist(), dtype=pl.Categorical)).classes_.tolist() == sorted(
-        ORDER
-    )
+    others = (pd.Series(loose), np.asarray(words), pl.Series(words.tolist(), dtype=pl.Categorical))
+    for y in others:
+        assert small(loss="ordinal").fit(X, y).ordered_classes_.tolist() == sorted(ORDER)
 
 
 def test_another_order_than_that_of_the_fit_is_refused():
@@ -332,9 +450,9 @@ def test_another_order_than_that_of_the_fit_is_refused():
             ValueError, match=r"categories in the order .'high', 'low', 'mid', 'top'., but the model was"
         ):
             use()
-    np.testing.assert_array_equal(model.fit(X, np.asarray(words)).classes_, ORDER)
+    assert model.fit(X, np.asarray(words)).ordered_classes_.tolist() == ORDER
     some = pd.Series(words[codes != 1].remove_unused_categories())
-    assert model.prune(3, X=X, y=words).reweight(X[codes != 1], some).classes_.tolist() == ORDER
+    assert model.prune(3, X=X, y=words).reweight(X[codes != 1], some).ordered_classes_.tolist() == ORDER
 
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc", "roc_auc_ovr", "accuracy"])
@@ -350,12 +468,36 @@ def test_scorers_of_a_fit_see_sorted_classes(scoring):
     )
 
 
-def test_reports_of_ordered_categories(tmp_path):
-    X, codes, words = graded()
-    model = small(loss="ordinal").fit(X, words)
-    model.report(tmp_path / "report.html", X, pd.Series(words))
-    expected = -np.mean(np.log(model.predict_proba(X)[np.arange(150), codes]))
-    assert f"{expected:.4g}"[:5] in (tmp_path / "report.html").read_text()
+@pytest.mark.parametrize("order", [["worst", "low", "mid", "best"], ["worse", "better"]])
+def test_reports_of_ordered_categories(order, tmp_path):
+    """Figures and calibration curves, before the temperature too, are those of the codes; scores are named in order."""
+    X, codes, _ = graded()
+    codes = codes * len(order) // 4
+    words = pd.Series(pd.Categorical.from_codes(codes, order, ordered=True))
+    named = small(loss="ordinal", temperature=3.0).fit(X, words)
+    numbers = small(loss="ordinal", temperature=3.0).fit(X, codes)
+    pages = []
+    for model, y in ((named, words), (numbers, codes)):
+        model.report(tmp_path / "report.html", X, y)
+        pages.append((tmp_path / "report.html").read_text())
+    cost = log_loss(codes, numbers.predict_proba(X))
+    for page in pages:
+        (shown,) = (float(value) for value in re.findall(r'Log-loss.*?data-value="([^"]+)"', page)[:1])
+        assert shown == pytest.approx(cost, rel=1e-12)
+    curves = [set(re.findall(r"calibration error [0-9.]+", page)) for page in pages]
+    ranges = re.findall(
+        r'<th scope="row" title="([^"]+)">', pages[0].split('<caption class="unseen">Range of scores')[1]
+    )
+    explained = set(re.findall(r"raw score of ([a-z ]+)<", pages[0]))
+    if len(order) > 2:
+        assert curves[0] == curves[1]
+        assert ranges[: len(order) - 1] == [f"above {label}" for label in order[:-1]]
+        assert explained == set(ranges[: len(order) - 1])
+    else:
+        # the one raw score, and what is explained, which is the score of the second of the sorted classes
+        assert (ranges[0], explained) == ("better", {"worse"})
+    named_figures, figures = (dict(model.result_.held_out) for model in (named, numbers))
+    assert named_figures == pytest.approx(figures, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ MODELS = {
 }
 ROWS = {"text": WORDS, "array": NUMBERS.to_numpy(), "sparse": SPARSE, "regressors": NUMBERS, "external": NUMBERS}
 #: What takes more than rows, or no rows.
-OTHERS = {"predict_shards", "predict_from_raw"}
+OTHERS = {"predict_shards", "predict_from_raw", "decision_from_raw"}
 
 
 def methods(model):

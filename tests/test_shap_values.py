@@ -368,5 +368,8 @@ def test_outputs_have_the_names_of_classes_or_are_above_one():
     )
     assert unordered.shap_values(X[:3]).output_names == ["low", "mid", "top"]
     assert ordered.shap_values(X[:3]).output_names == ["above low", "above mid"]
+    words = pd.Categorical(y, ["top", "low", "mid"], ordered=True)
+    ordered = gce.GCEClassifier(basis="tree", loss="ordinal", max_iter=3, random_state=0).fit(X, words)
+    assert ordered.shap_values(X[:3]).output_names == ["above top", "above low"]
     labels = gce.GCEClassifier(basis="tree", max_iter=3, random_state=0).fit(X, (X[:, :2] > 0).astype(int))
     assert labels.shap_values(X[:3]).output_names == ["0", "1"]

@@ -19,7 +19,7 @@ from gce.cli.failures import INTERRUPTED
 from gce.cli.peers import PEERS
 from gce.cli.picture import draw
 from gce.cli.reading import Cells
-from gce.cli.rendering import counted, print_json, say, show
+from gce.cli.rendering import counted, json_of, print_json, say, show
 from gce.cli.rows import Columns, Rows, check_test, load, text_as_dates
 from gce.cli.tasks import Task, resolve_task
 from gce.io.atomic import write_bytes

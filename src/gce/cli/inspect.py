@@ -59,12 +59,13 @@ def _contents(model: Any) -> dict[str, Any]:
         }
         for c in model.result_.table.columns
     ]
-    result = model.result_
+    result, ordered = model.result_, getattr(model, "ordered_classes_", None)
     weights = result.ensemble.weights
     return {
         "estimator": type(model).__name__,
         "task": "classification" if is_classifier(model) else "regression" if is_regressor(model) else "survival",
         "classes": model.classes_.tolist() if is_classifier(model) else None,
+        "ordered_classes": None if ordered is None else ordered.tolist(),
         "settings": {name: repr(value) for name, value, _ in changed_parameters(model)},
         "loss": repr(model.loss_),
         "offset": model.offset_.tolist(),
@@ -111,6 +112,8 @@ def _summary(found: dict[str, Any]) -> list[RenderableType]:
     ]
     if found["classes"] is not None:
         lines.append(("classes", _listed(found["classes"])))
+    if found["ordered_classes"] is not None:
+        lines.append(("in order", _listed(found["ordered_classes"])))
     lines += [
         (
             "settings",

@@ -14,6 +14,7 @@ from gce.inspection.shapley import ShapExplanation
 from gce.inspection.shapley.hull import Attributions, HullGame
 from gce.preprocessing import Frame
 from gce.preprocessing.sparse import Matrix, SparseRows
+from gce.training.targets import score_names
 
 if TYPE_CHECKING:
     from gce.estimators._base import ConvexModel
@@ -62,23 +63,18 @@ def _coded(model: ConvexModel, frame: Frame) -> Matrix:
 def _explanation(model: ConvexModel, frame: Frame, found: Attributions) -> ShapExplanation:
     """Values ``(n, ..., k)`` without the last dimension, where there is one output."""
     result, one = model.result_, len(found.base) == 1
-    base = np.repeat(found.base[None], len(frame), 0)
+    values, base = found.values, np.repeat(found.base[None], len(frame), 0)
+    if one and result.target.label_order is not None:
+        # the raw score is the log-odds of the upper class, and here that is not ``classes_[1]``
+        values, base = -values, -base
     return ShapExplanation(
-        values=found.values[..., 0] if one else found.values,
+        values=values[..., 0] if one else values,
         base_values=base[:, 0] if one else base,
         data=_data(frame),
         feature_names=[column.name for column in result.table.columns],
-        output_names=None if one else _output_names(result.target.classes, len(found.base)),
+        output_names=None if one else score_names(result.target, len(found.base)),
         standard_errors=found.errors if found.errors is None or not one else found.errors[..., 0],
     )
-
-
-def _output_names(classes: NDArray[Any] | None, count: int) -> list[str]:
-    """Classes, or indices of outputs; of classes in an order each score is of being above one."""
-    if classes is None:
-        return [str(j) for j in range(count)]
-    above = "above " if count < len(classes) else ""
-    return [f"{above}{label}" for label in classes[:count]]
 
 
 def _data(frame: Frame) -> NDArray[Any]:

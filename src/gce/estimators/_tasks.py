@@ -22,6 +22,7 @@ from gce.losses import Gamma, Hazards, Loss, MultiLabel, Ordinal, Poisson, Tweed
 from gce.preprocessing.sample_weights import check_scored
 from gce.preprocessing.targets import (
     as_floats,
+    by_label,
     check_base_score,
     check_magnitude,
     check_regression_targets,
@@ -265,9 +266,17 @@ class Classification(ClassifierMixin, ConvexModel):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The classes, in order; of several labels per row their numbers."""
+        """The classes, sorted; of several labels per row their numbers."""
         target = self.result_.target
-        return np.arange(len(self.offset_)) if target.classes is None else target.classes
+        return np.arange(len(self.offset_)) if target.classes is None else by_label(target.classes, target.label_order)
+
+    @property
+    def ordered_classes_(self) -> NDArray[Any]:
+        """The classes in their order, the lowest first, of ``loss="ordinal"``."""
+        classes = self.result_.target.classes
+        if classes is None or not isinstance(self.loss_, Ordinal):
+            raise AttributeError(f"ordered_classes_ needs loss='ordinal', and the loss is {self.loss_!r}: use classes_")
+        return classes
 
     @property
     def temperature_(self) -> float:
@@ -288,7 +297,11 @@ class Classification(ClassifierMixin, ConvexModel):
             several labels. Of ordinal classes, whose raw scores are the log-odds to be above each class but the last,
             the logarithms of their probabilities, calibrated as in ``predict_proba``.
         """
-        return self.result_.target.decision(self.loss_, self._compared(self.raw_predict(X)))
+        return self.decision_from_raw(self.raw_predict(X))
+
+    def decision_from_raw(self, pred: Tensor) -> Array:
+        """What ``decision_function`` makes of raw scores ``(n, k)``."""
+        return self.result_.target.decision(self.loss_, self._compared(pred))
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, calibrated by held-out rows.
@@ -316,11 +329,11 @@ class Classification(ClassifierMixin, ConvexModel):
         array of shape (n, classes)
         """
         pred = self.raw_predict(X)
-        return self.loss_.log_predict(pred / self.temperature_).cpu().numpy()
+        return by_label(self.loss_.log_predict(pred / self.temperature_).cpu().numpy(), self.result_.target.label_order)
 
     def probabilities(self, pred: Tensor) -> Array:
         """Class probabilities from raw scores ``(n, k)``."""
-        return self.loss_.predict(pred / self.temperature_).cpu().numpy()
+        return by_label(self.loss_.predict(pred / self.temperature_).cpu().numpy(), self.result_.target.label_order)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class, or the labels that are more probable than not.

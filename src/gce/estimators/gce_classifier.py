@@ -71,10 +71,11 @@ default="auto"
     clip : float or None, default=4.0
         Outliers are then clipped smoothly by ``z / (1 + (z/clip)^4)^(1/4)``; None: not at all.
     monotonic_cst : array-like of shape (d,) or dict by name, optional
-        For each column of ``X`` whether the log-odds of ``classes_[1]`` (two classes only) increase (1) or decrease
-        (-1) with it, or are unconstrained (0). Trees, of forests too, are then split within bounds, networks' weights
-        keep their signs, and an average of monotone functions is monotone: the constraint holds everywhere, not only on
-        the training rows. Default: no column is constrained.
+        For each column of ``X`` whether the log-odds of ``classes_[1]`` (two classes only; with ``loss="ordinal"`` the
+        log-odds to be above each class) increase (1) or decrease (-1) with it, or are unconstrained (0). Trees, of
+        forests too, are then split within bounds, networks' weights keep their signs, and an average of monotone
+        functions is monotone: the constraint holds everywhere, not only on the training rows. Default: no column is
+        constrained.
     interaction_cst : {"pairwise", "no_interactions"} or sequence of lists, tuples or sets of columns, optional
         Sets of columns of ``X``, by index or name, that may interact: raw scores are sums of functions of the columns
         of one set each. Columns in no set form one more. "pairwise": any two columns; "no_interactions": each alone.
@@ -149,7 +150,9 @@ default="auto"
     table_ : Table
         How columns are encoded: names, kinds, categories, missing values, scaling.
     classes_ : array of shape (classes,)
-        Sorted; with ``loss="ordinal"`` in the order of the categories, those without rows left out.
+        Sorted; probabilities have their columns in this order.
+    ordered_classes_ : array of shape (classes,)
+        With ``loss="ordinal"`` only: the classes in their order, the lowest first; categories without rows left out.
     temperature_ : float
 
     Examples

@@ -189,7 +189,7 @@ def _responses(model: Any, coded: Array, response: str) -> Array:
     if response not in ("auto", "predict_proba", "decision_function"):
         raise ValueError(f"response_method must be 'predict_proba' or 'decision_function', got {response!r}")
     if response == "decision_function":
-        return raw.cpu().numpy()
+        return np.asarray(model.decision_from_raw(raw))
     answers = np.asarray(model.probabilities(raw))
     # two classes have one score between them; two labels have one each, and both are shown
     return answers[:, 1:] if raw.shape[1] == 1 and answers.shape[1] == 2 else answers

@@ -302,6 +302,11 @@ def check_known_labels(y: NDArray[Any], classes: NDArray[Any]) -> None:
         )
 
 
+def by_label(values: NDArray[Any], order: NDArray[np.intp] | None) -> NDArray[Any]:
+    """Values by the code of a class, in the last dimension, in the order of sorted labels; as they are for no order."""
+    return values if order is None else np.take(values, order, -1)
+
+
 def one_hot(codes: NDArray[np.intp], classes: int) -> Array:
     """One-hot encoding of class codes.
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gce._utils.params import look_up, short_repr
 from gce.losses import Loss, MultiLabel, Ordinal
+from gce.preprocessing.targets import by_label
 from gce.training.calibration import Calibration, HeldOutScores, best_temperature
 from gce.training.targets import ClassTarget
 
@@ -24,10 +25,13 @@ Array = NDArray[np.float64]
 class OrdinalTarget(ClassTarget):
     """Classes in an order: one output for each class but the last, 1 for rows above it.
 
+    Codes and targets are in this order. What users see has columns of sorted labels instead, which scikit-learn's
+    metrics assume (``label_order``).
+
     Parameters
     ----------
     classes : array of shape (classes,)
-        The labels, in their order.
+        The labels, in their order, also in files.
     class_weight : dict, "balanced" or None
         Factors of the sample weights.
     temperature : float or "auto"
@@ -55,6 +59,11 @@ class OrdinalTarget(ClassTarget):
         return found, found._above(codes), codes
 
     @property
+    def label_order(self) -> NDArray[np.intp] | None:
+        order = np.argsort(self.classes, kind="stable")
+        return None if (order[:-1] < order[1:]).all() else order
+
+    @property
     def outputs(self) -> int:
         return len(self.classes) - 1
 
@@ -80,7 +89,7 @@ class OrdinalTarget(ClassTarget):
 
     def decision(self, loss: Loss, pred: Tensor) -> Array:
         # one score per class, the largest for the class that is predicted
-        scores = loss.log_predict(pred).cpu().numpy()
+        scores = by_label(loss.log_predict(pred).cpu().numpy(), self.label_order)
         return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 else scores
 
     def pick_loss(self, given: str | Loss) -> Loss:
@@ -114,7 +123,7 @@ class MultiLabelTarget:
 
     Attributes
     ----------
-    classes : None
+    classes, label_order : None
     one_dimensional : bool
         Always False: predictions are of shape ``(n, labels)``.
     """
@@ -123,6 +132,7 @@ class MultiLabelTarget:
     temperature: float | str = "auto"
 
     classes: ClassVar[None] = None
+    label_order: ClassVar[None] = None
     classifies: ClassVar[bool] = True
     has_intervals: ClassVar[bool] = False
     one_dimensional: ClassVar[bool] = False

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gce._utils.params import is_number, short_repr
 from gce.losses import Loss, Ordinal
+from gce.preprocessing.targets import by_label
 from gce.training.calibration import HeldOutScores
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class KnownPredictions(BaseEstimator):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        return np.arange(self.pred.shape[1]) if self.target.classes is None else self.target.classes
+        classes = self.target.classes
+        return np.arange(self.pred.shape[1]) if classes is None else by_label(classes, self.target.label_order)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -54,23 +56,13 @@ class KnownNumbers(RegressorMixin, KnownPredictions):
 
 
 class KnownClasses(ClassifierMixin, KnownPredictions):
-    """Known predictions of a classifier, with classes sorted, as the metrics of scikit-learn expect them."""
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        return np.sort(super().classes_)
+    """Known predictions of a classifier."""
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        return self._sorted(self.target.decision(self.loss, self.pred))
+        return self.target.decision(self.loss, self.pred)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        return self._sorted(self.loss.predict(self.pred).numpy())
-
-    def _sorted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        order = np.argsort(super().classes_, kind="stable")
-        if (order == np.arange(len(order))).all():
-            return values
-        return values[:, order] if values.ndim == 2 else -values
+        return by_label(self.loss.predict(self.pred).numpy(), self.target.label_order)
 
     def predict(self, X: Any) -> NDArray[Any]:
         return self.target.predicted(self.loss, self.pred)

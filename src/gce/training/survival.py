@@ -54,7 +54,7 @@ class SurvivalTarget:
 
     Attributes
     ----------
-    classes : None
+    classes, label_order : None
     one_dimensional : bool
         Always True: the risk is one number per row.
     repeats : int
@@ -66,6 +66,7 @@ class SurvivalTarget:
     loss: Hazards
 
     classes: ClassVar[None] = None
+    label_order: ClassVar[None] = None
     classifies: ClassVar[bool] = False
     has_intervals: ClassVar[bool] = False
     one_dimensional: ClassVar[bool] = True

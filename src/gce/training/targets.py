@@ -18,7 +18,7 @@ from gce._utils.warn import warn_user
 from gce.losses import REGRESSION, CrossEntropy, Logistic, Loss, Ordinal, Quantiles
 from gce.preprocessing import check_labels, check_magnitude, check_regression_targets, check_spread, one_hot
 from gce.preprocessing.sample_weights import rescale_weights
-from gce.preprocessing.targets import check_discrete, check_known_labels, sorted_labels
+from gce.preprocessing.targets import by_label, check_discrete, check_known_labels, sorted_labels
 from gce.training import scoring
 from gce.training.calibration import (
     Calibration,
@@ -42,7 +42,11 @@ class Target(Protocol):
 
     @property
     def classes(self) -> NDArray[Any] | None:
-        """The class labels in order; None for numbers."""
+        """The class labels in the order of their codes; None for numbers."""
+
+    @property
+    def label_order(self) -> NDArray[np.intp] | None:
+        """The codes of sorted labels, whose order columns have for users; None if codes have it too."""
 
     @property
     def classifies(self) -> bool:
@@ -130,6 +134,7 @@ class NumberTarget:
     limits: Array | None = None
 
     classes: ClassVar[None] = None
+    label_order: ClassVar[None] = None
     classifies: ClassVar[bool] = False
 
     @property
@@ -297,6 +302,10 @@ class ClassTarget:
         return cls(classes, class_weight, temperature), one_hot(codes, len(classes)), codes
 
     @property
+    def label_order(self) -> NDArray[np.intp] | None:
+        return None
+
+    @property
     def outputs(self) -> int:
         """One score for two classes, one per class for more."""
         return 1 if len(self.classes) == 2 else len(self.classes)
@@ -408,8 +417,9 @@ class ClassTarget:
         from gce.training.metrics import of_classes
 
         y, weight = self.decode(rows.y.cpu().numpy()), rows.weight.cpu().numpy()
-        probability = loss.predict(rows.pred).cpu().numpy()
-        return of_classes(y, self.predicted(loss, rows.pred), probability, self.classes, weight)
+        probability = by_label(loss.predict(rows.pred).cpu().numpy(), self.label_order)
+        classes = by_label(self.classes, self.label_order)
+        return of_classes(y, self.predicted(loss, rows.pred), probability, classes, weight)
 
     def stored(self, calibration: Calibration) -> dict[str, Any]:
         return {"classes_": self.classes, "temperature_": calibration.temperature}
@@ -446,6 +456,16 @@ def with_base(loss: Loss, y: Array, weight: Array, base: Array | None) -> tuple[
         raise ValueError(f"base_score of {ends} is beyond what float64 holds beside the targets")
     # weights count rows: another unit of exposure must not make them more
     return moved.numpy(), (scaled * (weight.sum() / scaled.sum())).numpy()
+
+
+def score_names(target: Target, count: int) -> list[str]:
+    """The class that each of some raw scores speaks for, or its index; of classes in an order it is above one."""
+    if target.classes is None:
+        return [str(j) for j in range(count)]
+    if count == 1:
+        return [f"{target.classes[1]}"]
+    above = "above " if count < len(target.classes) else ""
+    return [f"{above}{label}" for label in target.classes[:count]]
 
 
 def class_codes(target: Array) -> NDArray[np.intp]:

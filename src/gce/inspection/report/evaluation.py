@@ -41,6 +41,7 @@ from gce.preprocessing import Frame, targets_as_array
 from gce.preprocessing.frames import is_frame
 from gce.preprocessing.sample_weights import check_sample_weight
 from gce.preprocessing.sparse import SparseRows
+from gce.preprocessing.targets import by_label
 from gce.preprocessing.values import refuse_class
 
 Array = NDArray[np.float64]
@@ -167,7 +168,9 @@ class Evaluation(Predictions):
 
     @property
     def untempered(self) -> Array | None:
-        return None if self.temperature == 1.0 else self.model.loss_.predict(self.scores).cpu().numpy()
+        if self.temperature == 1.0:
+            return None
+        return by_label(self.model.loss_.predict(self.scores).cpu().numpy(), self.model.result_.target.label_order)
 
     def scores_of(self, coded: Array) -> Tensor:
         """Raw scores of coded rows, ``(n, k)``."""

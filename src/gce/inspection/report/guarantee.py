@@ -11,6 +11,7 @@ from gce.losses import Logistic
 from gce.theory.bounds import hoeffding, loss_range
 from gce.theory.fitted import check_possible
 from gce.theory.notes import assumptions
+from gce.training.targets import score_names
 
 _DELTA, _LISTED = 0.05, 12
 
@@ -34,7 +35,7 @@ def _hull(evaluation: Evaluation) -> Markup:
         rows.append([_name(evaluation, k), hull, here, percent(float(used))])
     what = ""
     if evaluation.classifies:
-        alone = len(model.bound_) == 1
+        alone = len(model.bound_) < len(model.classes_)
         what = f"{'Odds are' if alone else 'Probabilities are proportional to'} exp(score / temperature). "
     note = f"{what}Used: the largest distance of a score here from the offset, relative to the bound."
     if len(model.bound_) > _LISTED:
@@ -50,8 +51,8 @@ def _span(low: float, high: float) -> str:
 
 def _name(evaluation: Evaluation, k: int) -> str:
     if evaluation.classifies:
-        classes = evaluation.model.classes_
-        return str(classes[1] if len(classes) == 2 else classes[k])
+        model = evaluation.model
+        return score_names(model.result_.target, len(model.bound_))[k]
     return "prediction" if evaluation.target.shape[1] == 1 else f"target {k}"
 
 

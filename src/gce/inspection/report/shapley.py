@@ -15,6 +15,7 @@ from gce.inspection.report.scales import fitting
 from gce.inspection.report.swarm import Lane, beeswarm, shades
 from gce.inspection.shapley import ShapExplanation
 from gce.preprocessing.dates import as_text
+from gce.training.targets import score_names
 
 #: Most rows explained, and those that are timed first; rows of a background; seconds to spend.
 _ROWS, _PROBE, _BACKGROUND, _SECONDS = 300, 16, 30, 4.0
@@ -127,10 +128,8 @@ def _outputs(evaluation: Evaluation, found: _Explained) -> list[int]:
 def _name(evaluation: Evaluation, k: int, count: int) -> str:
     """What is raised by a positive value."""
     if evaluation.classifies:
-        classes = evaluation.model.classes_
-        # of classes in an order each score but that of two is of being above one
-        above = "above " if 1 < count < len(classes) else ""
-        return above + short(str(classes[1 if count == 1 else k]), 40)
+        model = evaluation.model
+        return short(str(model.classes_[1]) if count == 1 else score_names(model.result_.target, count)[k], 40)
     return "" if count == 1 else evaluation.output_name(k)
 
 

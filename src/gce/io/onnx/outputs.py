@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gce.io.onnx.graph import Graph
 from gce.losses import CrossEntropy, Hazards, Logistic, Loss, MultiLabel, Ordinal, Quantiles
 from gce.losses.deviances import LogLinkLoss
+from gce.preprocessing.targets import by_label
 from gce.training.result import FitResult
 
 if TYPE_CHECKING:
@@ -57,8 +58,11 @@ def add_answers(graph: Graph, result: FitResult, raw: str) -> dict[str, Any]:
     else:
         label = predicted_label(graph, classes, raw, outputs)
     graph.output("label", label, classes.dtype)
-    graph.output("probabilities", inverse_link(graph, loss, tempered, outputs), np.float64, len(classes))
-    return {"classes": classes.tolist()}
+    probabilities, order = inverse_link(graph, loss, tempered, outputs), target.label_order
+    if order is not None:
+        probabilities = graph("Gather", probabilities, order.astype(np.int64), axis=1)
+    graph.output("probabilities", probabilities, np.float64, len(classes))
+    return {"classes": by_label(classes, order).tolist()}
 
 
 def _survival(graph: Graph, result: FitResult, loss: Hazards, raw: str) -> dict[str, Any]:
