@@ -280,7 +280,7 @@ REFUSED = {
     ),
     "lists": (pl.DataFrame({"a": [[1], [2], [3], [4], [5], [6]]}), "'a' is of type List"),
     "lazy": (pl.DataFrame({"a": [1.0] * 6}).lazy(), r"pass X.collect\(\)"),
-    "no column": (pd.DataFrame(index=range(6)), r"0 feature\(s\): at least 1 of each is needed"),
+    "no column": (pd.DataFrame(index=range(6)), r"0 feature\(s\): at least 1 feature is needed"),
     "no row": (pd.DataFrame({"a": pd.Series([], dtype=object)}), r"0 sample\(s\) and 1 feature"),
     "infinity": (pd.DataFrame({"a": [np.inf] * 6, "b": ["x"] * 6}), "'a' contains infinity"),
     "long integers": (pd.DataFrame({"a": [10**400] * 6}, dtype=object), "'a' holds an integer beyond float64's range"),

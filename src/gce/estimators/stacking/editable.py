@@ -297,9 +297,10 @@ class EditableStack(BaseStack):
     def _predict_members(self, X: Any, y: Any, sample_weight: Any) -> OutOfFold:
         """Predictions of the fitted members on the rows given."""
         if X is None or y is None:
-            raise ValueError(
-                "this stack keeps no predictions of its members: give X and y, rows that members were not fitted on"
-            )
+            given = {"X": X, "y": y, "sample_weight": sample_weight}
+            alone = " and ".join(name for name, value in given.items() if value is not None)
+            why = f"{alone} is not enough" if alone else "this stack keeps no predictions of its members"
+            raise ValueError(f"{why}: give X and y, rows that members were not fitted on")
         X, result = self._validate_rows(X), self.result_
         return predict_fitted(problem_on(result.task, X, y, sample_weight), result.models, X)
 
