@@ -291,7 +291,7 @@ def test_a_stack_without_cache_asks_its_members_for_rows(stack):
         bare.explain,
         lambda: bare.remove("linear", NEW),
     ):
-        with pytest.raises(ValueError, match="(keeps no predictions of its members|X is not enough): give X and y"):
+        with pytest.raises(ValueError, match=r"(keeps no predictions of its members|X is not enough): give X and y"):
             edit()
 
 
