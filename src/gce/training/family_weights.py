@@ -37,7 +37,7 @@ TOLERATED = 0.005
 FEWER_FAMILIES = 0.001
 #: Why a family has no weight.
 _WEIGHTLESS = "its best weight on the held-out rows is 0"
-_USELESS = "the held-out loss is next to the same without it"
+_USELESS = "the held-out loss is about the same without it"
 
 
 @dataclass(frozen=True, eq=False)

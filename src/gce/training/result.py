@@ -109,7 +109,7 @@ class FitResult:
         """Rows, families and ensemble in three lines."""
         columns, members = len(self.table.columns), self.members
         rounds = ", ".join(
-            f"{family.name} {weight:.3g} ({len(family.history):,} {family.unit}s)"
+            f"{family.name} {weight:.3g} ({len(family.history):,} {family.unit}{'s' * (len(family.history) != 1)})"
             for family, weight in zip(self.families, self.family_weights, strict=True)
         )
         atoms = f"{len(self.ensemble):,} atoms in {members} member{'s' if members > 1 else ''}"

@@ -49,7 +49,7 @@ _BLOCK = 1 << 18
 #: most bytes of a file.
 _NO_DEEP_TREES = 0.02
 #: Why a family has no weight.
-_WEIGHTLESS = "the held-out loss is next to the same without its rounds"
+_WEIGHTLESS = "the held-out loss is about the same without its rounds"
 #: How many standard errors weights of rounds must gain.
 _ERRORS = 1.0
 #: Parts that rows are divided into by their hashes, and which of them are in each half.
