@@ -6,6 +6,7 @@ import logging
 import pickle
 import re
 
+import cvxpy as cp
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -339,3 +340,24 @@ def test_a_fit_on_the_command_line_names_them(tmp_path):
 
 def test_no_family_is_left_out_where_all_have_weight(boosted):
     assert boosted.result_.left_out == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_of_families_are_certified(seed):
+    """Least squares over the families that are kept, by a conic solver."""
+    model = gce.GCERegressor(basis=[TREE, NET, Forest(n_estimators=5)], max_atoms=15, random_state=seed)
+    model.fit(X[:60], Y[:60], X_val=X[60:], y_val=Y[60:])
+    result, last = model.result_, model.history_[-1]
+    rows = model.encode_rows(X[60:])
+    kept = [family for family, weight in zip(result.families, result.family_weights, strict=True) if weight > 0]
+    outputs = (
+        np.stack([family.ensemble(result.ensemble.offset)(rows)[:, 0].numpy() for family in kept], 1) - result.offset
+    )
+    w = cp.Variable(len(kept), nonneg=True)
+    task = cp.Problem(cp.Minimize(cp.sum_squares(result.offset + outputs @ w - Y[60:]) / 30), [cp.sum(w) <= 1])
+    least = task.solve(solver=cp.CLARABEL)
+    loss = np.mean((model.predict(X[60:]) - Y[60:]) ** 2)
+    assert last["validation"] == pytest.approx(loss, rel=1e-12)
+    assert "gap_lower" not in last
+    assert loss - least <= last["weights_gap"] + 1e-7 * least
+    assert last["weights_gap"] <= 1e-9 * loss
