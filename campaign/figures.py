@@ -36,7 +36,7 @@ PROMISE = (
     "figures that the command line, reports, histories and explanations show are those of public predictions, "
     "with weights and without"
 )
-FULL = 600
+FULL = 200
 
 Array = NDArray[np.float64]
 
