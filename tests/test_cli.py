@@ -1,5 +1,6 @@
 """The commands: files in every format, figures, words, exit codes."""
 
+import contextlib
 import hashlib
 import importlib
 import inspect
@@ -543,16 +544,16 @@ def foreign(tmp_path_factory):
     rows = [f"{v},{'grün' if v > 0.3 else 'rot'},{'ja' if v > 0 else 'nö'}" for v in numbers]
     (folder / "t.csv").write_text("\n".join(["größe,farbe,wahl", *rows]) + "\n", encoding="utf-8")
     call = ["fit", "t.csv", "-t", "wahl", "-o", "m.safetensors", "--set", "max_atoms=2", "--set", "cv=2"]
-    command(folder, *call).check_returncode()
+    assert command(folder, *call).exit_code == 0
     return folder
 
 
-def command(folder, *call, **environment):
-    """A call of gce in a process of its own, with bytes as its output."""
-    known = {name: value for name, value in os.environ.items() if name not in ("PYTHONIOENCODING", "PYTHONUTF8")}
-    return subprocess.run(
-        [sys.executable, "-m", "gce", *call], capture_output=True, cwd=folder, env=known | environment
-    )
+def command(folder, *call, encoding="utf-8", columns=None):
+    """A call of gce with streams of an encoding, and bytes as its output."""
+    with contextlib.chdir(folder):
+        done = CliRunner(charset=encoding).invoke(app, list(call), env={"COLUMNS": columns})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
 
 
 @pytest.mark.parametrize(
@@ -569,32 +570,40 @@ def command(folder, *call, **environment):
     ids=" ".join,
 )
 def test_terminals_of_ascii_and_of_twenty_columns(foreign, call):
-    plain = command(foreign, *call, PYTHONIOENCODING="ascii")
-    assert plain.returncode == 0, plain.stderr
-    wide = command(foreign, *call, PYTHONIOENCODING="utf-8")
+    plain = command(foreign, *call, encoding="ascii")
+    assert plain.exit_code == 0, plain.stderr
+    wide = command(foreign, *call)
     if "--json" in call:
-        first, second = json.loads(plain.stdout.decode("ascii")), json.loads(wide.stdout)
+        first, second = json.loads(plain.stdout_bytes.decode("ascii")), json.loads(wide.stdout_bytes)
         assert first.keys() == second.keys()
         assert first["classes"] == second["classes"] == ["ja", "nö"]
     elif call[0] == "predict":
         # tables for programs are UTF-8, as files are
-        assert plain.stdout == wide.stdout
+        assert plain.stdout_bytes == wide.stdout_bytes
     else:
-        plain.stdout.decode("ascii")
-    narrow = command(foreign, *call, PYTHONIOENCODING="utf-8", COLUMNS="20")
-    assert narrow.returncode == 0, narrow.stderr
+        plain.stdout_bytes.decode("ascii")
+    narrow = command(foreign, *call, columns="20")
+    assert narrow.exit_code == 0, narrow.stderr
     if call[0] != "fit" or "--json" in call:
         # nothing is cut off
-        assert "…" not in narrow.stdout.decode()
+        assert "…" not in narrow.stdout_bytes.decode()
 
 
 def test_names_are_whole_in_ascii_and_in_twenty_columns(foreign):
-    shown = command(foreign, "inspect", "m.safetensors", PYTHONIOENCODING="ascii").stdout.decode()
+    # in a process of its own, as a terminal would have it
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUTF8"}
+    done = subprocess.run(
+        [sys.executable, "-m", "gce", "inspect", "m.safetensors"],
+        capture_output=True,
+        cwd=foreign,
+        env=environment | {"PYTHONIOENCODING": "ascii"},
+    )
+    shown = done.stdout.decode("ascii")
     assert r"gr\xf6\xdfe" in shown
     assert "ja, n\\xf6" in shown
     assert "+/-" in shown
-    narrow = command(foreign, "inspect", "m.safetensors", COLUMNS="20", PYTHONIOENCODING="utf-8").stdout.decode()
+    narrow = command(foreign, "inspect", "m.safetensors", columns="20").stdout_bytes.decode()
     assert all(word in narrow for word in ("größe", "GCEClassifier, classification", "m.safetensors"))
-    wrong = command(foreign, "fit", "t.csv", "-t", "grösse", PYTHONIOENCODING="ascii", COLUMNS="20")
-    assert wrong.returncode == 1
-    assert rb"did you mean 'gr\xf6\xdfe'?" in wrong.stderr
+    wrong = command(foreign, "fit", "t.csv", "-t", "grösse", encoding="ascii", columns="20")
+    assert wrong.exit_code == 1
+    assert rb"did you mean 'gr\xf6\xdfe'?" in wrong.stderr_bytes

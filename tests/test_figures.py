@@ -263,7 +263,7 @@ def weighed():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(round_weights, "_ENOUGH", 10)
         patch.setattr(round_weights, "_ERRORS", -1e9)
-        patch.setattr(family_weights, "_FEWER_FAMILIES", -1.0)
+        patch.setattr(family_weights, "FEWER_FAMILIES", -1.0)
         model = gce.GCEClassifier(basis=FAMILIES, max_atoms=40, cv=4, random_state=0).fit(rows, y)
     assert model.result_.round_weights is not None
     return model
