@@ -607,3 +607,21 @@ def test_names_are_whole_in_ascii_and_in_twenty_columns(foreign):
     wrong = command(foreign, "fit", "t.csv", "-t", "grösse", encoding="ascii", columns="20")
     assert wrong.exit_code == 1
     assert rb"did you mean 'gr\xf6\xdfe'?" in wrong.stderr_bytes
+
+
+def test_ordinal_classes_are_shown_in_the_order_they_have(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=90)
+    words = np.array(["low", "medium", "high"])[np.digitize(x, [-0.5, 0.5])]
+    frame = pl.DataFrame({"x": x, "y": words})
+    frame.with_columns(pl.col("y").cast(pl.Enum(["low", "medium", "high"]))).write_parquet(tmp_path / "enum.parquet")
+    frame.write_csv(tmp_path / "text.csv")
+    fit = ["-t", "y", "--set", "loss=ordinal", "--set", "basis=tree", "--set", "max_atoms=2", "--test"]
+    for file, order in (("enum.parquet", ["low", "medium", "high"]), ("text.csv", ["high", "low", "medium"])):
+        path, out = tmp_path / file, tmp_path / "m.safetensors"
+        done = call("fit", path, *fit, path, "-o", out)
+        assert f"classes in their order: {', '.join(order)}" in done.stdout
+        model = gce.load(out)
+        assert model.ordered_classes_.tolist() == order
+        assert model.classes_.tolist() == ["high", "low", "medium"]
+        assert json.loads(call("fit", path, *fit, path, "--json").stdout)["ordered_classes"] == order

@@ -142,8 +142,10 @@ def _result(
 
 def _fit_summary(model: Any, seconds: float, interrupted: bool) -> dict[str, Any]:
     """How the fit ended, and the size of the model."""
+    ordered = getattr(model, "ordered_classes_", None)
     return {
         "classes": None if model.result_.target.classes is None else model.classes_.tolist(),
+        "ordered_classes": None if ordered is None else ordered.tolist(),
         "seconds": seconds,
         "stopped": "interrupted" if interrupted else "time limit" if model.result_.cut_short else "done",
         "rounds": model.n_iter_,
@@ -192,5 +194,7 @@ def _summary(result: dict[str, Any]) -> list[RenderableType]:
     saved = grid(files) if files else "[dim]model not saved: use --out m.safetensors[/dim]"
     first = f"{why[result['stopped']]} {result['seconds']:.1f} s: {parts}"
     left_out = [escape(f"{name} is left out: {reason}") for name, reason in result["left_out"].items()]
+    order = result["ordered_classes"]
+    ranked = [] if order is None else [escape(f"classes in their order: {', '.join(map(str, order))}")]
     note = [] if metrics.get("note") is None else ["", escape(metrics["note"])]
-    return [first, *left_out, "", escape(on), *([grid(lines)] if lines else []), *note, "", saved]
+    return [first, *ranked, *left_out, "", escape(on), *([grid(lines)] if lines else []), *note, "", saved]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import polars as pl
+
 from gce.cli.reading import Cells
 from gce.cli.rows import Columns, Rows, check_test, load
 from gce.cli.tasks import Task, resolve_task, values
@@ -47,6 +49,11 @@ class Training:
     dates: tuple[str, ...] = ()
 
 
+def _target(y: pl.Series, task: Task) -> Any:
+    """Targets for ``fit``: those of an Enum as they are, because an array would have no order of the classes."""
+    return y if task is Task.classification and isinstance(y.dtype, pl.Enum) else values(y, task)
+
+
 def read_training(
     train: str,
     test: str | None,
@@ -66,7 +73,7 @@ def read_training(
         rows.X.width,
         task,
         reason,
-        (rows.X, values(rows.y, task), rows.weight),
+        (rows.X, _target(rows.y, task), rows.weight),
         {} if rows.groups is None else {"groups": rows.groups},
         test_rows,
         test_rows or rows,

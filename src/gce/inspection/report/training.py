@@ -208,12 +208,12 @@ def _by_family(families: tuple[FamilyCurves, ...], column: str, name: str, label
 
 def _gap(whole: TrainingCurves, families: tuple[FamilyCurves, ...]) -> Markup:
     if whole.certified:
-        title = "Suboptimality"
+        title, label = "Suboptimality", "suboptimality"
         note = "A certificate: after each round, the training risk is at most this far above the least in the hull."
     else:
-        title = "Gap, a lower estimate"
+        title, label = "Gap, a lower estimate", "gap"
         note = "Atoms are trained, not optimal: a large value proves that more can be gained, a small one nothing."
-    return card(title, _by_family(families, "gap", "gap", "gap"), note=note)
+    return card(title, _by_family(families, "gap", "gap", label), note=note)
 
 
 def _stages(evaluation: Evaluation) -> Markup:
