@@ -50,7 +50,7 @@ experiments: $(VENV)/ready
 processors: $(VENV)/ready
 	$(BIN)/python tests/processors.py $(ARGS)
 
-# What the library promises on a bad day, tried 21,536 times in ten minutes on two cores, into campaign/results.md. Less with
+# What the library promises on a bad day, tried 21,536 times in some twelve minutes on two cores, into campaign/results.md. Less with
 # ARGS, e.g. `make campaign ARGS="kills --cases 20"`.
 campaign: $(VENV)/ready
 	$(BIN)/python -m campaign $(ARGS)

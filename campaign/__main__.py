@@ -30,6 +30,8 @@ UNKNOWN = "a machine that was not written down"
 def main() -> int:
     """Run what is asked for; 1 where a promise was broken."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    # the rounds of fits are nothing to read here
+    logging.getLogger("gce").setLevel(logging.WARNING)
     asked = arguments()
     if asked.tally is not None:
         asked.tally.write_text(json.dumps(run(asked.parts[0], asked).to_json()))
