@@ -373,8 +373,8 @@ def warn_of_groups(groups: NDArray[Any], splits: Sequence[Split]) -> None:
     held_out = len(np.unique(np.concatenate([test for _, test in splits])))
     warn_user(
         f"groups are few or unbalanced: the largest of {len(size)} groups has {size.max():,} of {rows:,} rows "
-        f"({100 * size.max() / rows:.1f} %). Each member is trained on at least {least:,} rows, and {held_out:,} rows "
-        "are held out. Leave groups out if rows of a group need not stay together; otherwise give smaller groups",
+        f"({100 * size.max() / rows:.1f} %). The model has {len(splits)} member{'s' * (len(splits) != 1)}, trained on "
+        f"at least {least:,} rows, and {held_out:,} rows are held out. Leave groups out if rows of a group need not stay together; otherwise give smaller groups",
         UserWarning,
     )
 
