@@ -266,7 +266,9 @@ def r2(pred, y):
 def test_a_splitter_that_trains_a_member_on_few_rows_is_told():
     X, y = table(GCERegressor)
     groups = np.where(np.arange(60) < 8, "small", "large")
-    with pytest.warns(UserWarning, match="Each member is trained on at least 8 rows, and 60 rows are held out"):
+    with pytest.warns(
+        UserWarning, match="The model has 2 members, trained on at least 8 rows, and 60 rows are held out"
+    ):
         GCERegressor(cv=GroupKFold(2), **SMALL).fit(X, y, groups=groups)
     # a member that trains on a few of many even groups
     with pytest.warns(UserWarning, match="the largest of 12 groups has 5 of 60 rows .* at least 10 rows"):

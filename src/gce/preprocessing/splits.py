@@ -374,7 +374,8 @@ def warn_of_groups(groups: NDArray[Any], splits: Sequence[Split]) -> None:
     warn_user(
         f"groups are few or unbalanced: the largest of {len(size)} groups has {size.max():,} of {rows:,} rows "
         f"({100 * size.max() / rows:.1f} %). The model has {len(splits)} member{'s' * (len(splits) != 1)}, trained on "
-        f"at least {least:,} rows, and {held_out:,} rows are held out. Leave groups out if rows of a group need not stay together; otherwise give smaller groups",
+        f"at least {least:,} rows, and {held_out:,} rows are held out. Leave groups out if rows of a group need not "
+        "stay together; otherwise give smaller groups",
         UserWarning,
     )
 
