@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import (
     d2_pinball_score,
     make_scorer,
@@ -318,6 +320,21 @@ def test_a_width_without_targets_is_said_to_be_unknown(kind):
     for wrong in ("wide", (), (1.0, -1.0), True):
         with pytest.raises(ValueError, match="delta must be 'auto', in"):
             kind(wrong).value(zero, zero)
+
+
+@HUBERS
+@pytest.mark.parametrize(
+    ("delta", "targets", "words"),
+    [((1.0, 2.0, 3.0), 2, "3 widths, but y has 2 targets"), ((1.0, 2.0), 1, "2 widths, but y has 1 target:")],
+)
+def test_widths_that_are_not_those_of_the_targets_are_refused(kind, delta, targets, words):
+    y = np.column_stack([MEAN] * targets)
+    stack = gce.ConvexStackingRegressor([("a", DummyRegressor()), ("b", LinearRegression())])
+    for model in (gce.GCERegressor(**TINY), gce.NNRegressor(random_state=0), stack):
+        with pytest.raises(ValueError, match=rf"{kind.__name__} has {words}.*got delta=\({delta[0]}, "):
+            model.set_params(loss=kind(delta)).fit(X, y)
+    with pytest.raises(ValueError, match=words):
+        kind(delta).value(torch.zeros(2, targets), torch.zeros(2, targets))
 
 
 def test_prices_have_smaller_errors_than_with_a_width_of_1():

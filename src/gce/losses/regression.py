@@ -135,6 +135,12 @@ class _WidthLoss(ResidualLoss):
     def _width(self, like: Tensor) -> Any:
         """The width, a number, or those of the outputs, a Tensor of shape ``(k,)``."""
         widths = self._widths()
+        if len(widths) not in (1, like.shape[-1]):
+            targets = f"{like.shape[-1]} targets" if like.shape[-1] > 1 else "1 target"
+            raise ValueError(
+                f"{type(self).__name__} has {len(widths)} widths, but y has {targets}: give one number for each "
+                f"target, or one for all, got delta={self.delta!r}"
+            )
         return widths[0] if len(widths) == 1 else torch.tensor(widths, dtype=like.dtype, device=like.device)
 
     def _widths(self) -> list[float]:
@@ -149,6 +155,8 @@ class _WidthLoss(ResidualLoss):
     def for_targets(self, y: Tensor, weight: Tensor) -> Self:
         check_parameters(self)
         if not isinstance(self.delta, str):
+            # before anything is fitted
+            self._width(y)
             return self
         apart = typical_distance(y, weighted_quantile(y, weight, 0.5), weight)
         # any width will do for a constant target
