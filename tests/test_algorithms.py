@@ -245,6 +245,25 @@ def test_pool_refuses_what_it_cannot_hold():
             next(problem.iterate(FrankWolfe(), Exact()))
 
 
+@pytest.mark.parametrize(
+    ("pool", "words"),
+    [
+        (Pool(outputs=np.zeros((2, 20))), r"Pool outputs must have shape \(P, 20, 3\), .*, got \(2, 20\)"),
+        (Pool(outputs=np.zeros((2, 20, 2))), r"Pool outputs must have shape \(P, 20, 3\), .*, got \(2, 20, 2\)"),
+        (
+            Pool([lambda X: np.zeros((len(X), 3)), lambda X: X[:, 0]]),
+            r"pool function 1 returned shape \(20, 1\) for 20 rows of X: it must return shape \(20, 3\)",
+        ),
+    ],
+    ids=["no third axis", "two outputs", "functions"],
+)
+def test_pools_of_other_outputs_than_the_targets_are_refused(pool, words):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match=words):
+        GCERegressor(basis=pool, cv=None, max_iter=3, random_state=0).fit(X, rng.normal(size=(20, 3)))
+
+
 def test_boosting_over_given_models_keeps_to_their_hull():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))

@@ -56,7 +56,7 @@ class Pool(Basis):
         self.outputs = outputs
 
     def minimize(self, objective: Objective, X: Inputs, *, rng: RoundStreams, context: FitContext) -> Proposal:
-        every = context.cached((X, self), "outputs", lambda: self._evaluate(X))
+        every = context.cached((X, self), "outputs", lambda: self._evaluate(X, len(objective.bound)))
         beyond = (every.abs() > objective.bound * (1 + 1e-12)).flatten(1).any(1).nonzero().flatten()
         if len(beyond):
             raise ValueError(
@@ -66,18 +66,28 @@ class Pool(Basis):
         keys = objective.score(every[:, : objective.rows]).argmin(1)
         return Proposal(PoolAtoms(every, X, self.functions, keys))
 
-    def _evaluate(self, X: Inputs) -> Tensor:
+    def _evaluate(self, X: Inputs, k: int) -> Tensor:
         """Outputs of the whole pool on ``X``, ``(P, N, k)``."""
         if (self.functions is None) == (self.outputs is None):
             raise ValueError("Pool needs either functions or outputs, and not both")
         if self.functions is not None:
             check_parameters(self)
-            return torch.stack([evaluate(f, X) for f in self.functions])
+            found = [evaluate(f, X) for f in self.functions]
+            for j, out in enumerate(found):
+                if out.shape != (len(X), k):
+                    raise ValueError(
+                        f"pool function {j} returned shape {tuple(out.shape)} for {len(X)} rows of X: it must return "
+                        f"shape {(len(X), k)}, one column for each of {k} raw scores (targets or classes)"
+                    )
+            return torch.stack(found)
         every = torch.as_tensor(_matrices(self.outputs), device=X.device)
+        shape = tuple(every.shape)
         every = every[..., None] if every.ndim == 2 else every
-        if every.ndim != 3 or every.shape[1] != len(X):
+        if every.ndim != 3 or every.shape[1:] != (len(X), k):
+            short = f" or (P, {len(X)})" if k == 1 else ""
             raise ValueError(
-                f"Pool outputs must have shape (P, {len(X)}, k), one row of X each, got {tuple(every.shape)}"
+                f"Pool outputs must have shape (P, {len(X)}, {k}){short}, one row of X each and one column for each of "
+                f"{k} raw scores (targets or classes), got {shape}"
             )
         return every
 
