@@ -1,5 +1,6 @@
 """Numbers at the edge of float64: columns, targets and weights measured in other units, or refused in a sentence."""
 
+import logging
 import math
 import re
 from itertools import product
@@ -9,11 +10,13 @@ import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 import gce
 from gce import GCEClassifier, GCERegressor
 from gce.frank_wolfe import LineSearch
+from gce.frank_wolfe.simplex import Outputs, solve_simplex
 from gce.losses import Loss, NonFiniteError, Poisson, Squared
 from gce.losses.risk import Risk
 from gce.preprocessing import Standardizer
@@ -367,8 +370,103 @@ def test_rows_held_out_that_overflow_are_an_error():
         GCERegressor(loss=Centred(), basis="neuron", **SHORT | {"cv": None}).fit(X[:70], y[:70], X_val=X, y_val=far)
 
 
+class Curved(Squared):
+    """Squared error with a Hessian of one's own, whose root is ``factor`` times the right one."""
+
+    quadratic = False
+
+    def __init__(self, factor=1.0):
+        self.factor = factor
+
+    def hessian_root(self, pred, y, d):
+        return self.factor * super().hessian_root(pred, y, d)
+
+    def smoothness(self, bound):
+        return math.inf
+
+
+STACKED = [("a", Ridge()), ("b", Ridge(1e3))]
+
+
+@pytest.mark.parametrize("factor", [math.nan, math.inf])
+@pytest.mark.parametrize(
+    "model", [GCERegressor(max_atoms=4, random_state=0), gce.ConvexStackingRegressor(STACKED, random_state=0)], ids=type
+)
+def test_a_hessian_that_is_infinite_or_nan_is_an_error(model, factor):
+    words = r"weights of \d+ models: the Hessian of Curved\(factor=(nan|inf)\) is (nan|inf) at scores of up to"
+    with pytest.raises(NonFiniteError, match=words):
+        clone(model).set_params(loss=Curved(factor)).fit(X, y)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_a_majorizer_of_a_quadratic_loss_that_is_infinite_or_nan_is_an_error(wrong):
+    class Wrong(Squared):
+        def majorizer(self, pred, y):
+            return torch.full_like(pred, wrong)
+
+    with pytest.raises(NonFiniteError, match=r"round 1 of the family 'tree': the Hessian of Wrong\(\) is"):
+        GCERegressor(loss=Wrong(), basis="tree", **SHORT).fit(X, y)
+
+
+def test_a_row_without_weight_may_have_an_infinite_hessian():
+    """Weights over a pool are those of the rows that have a weight."""
+
+    class Counts(Poisson):
+        def hessian_root(self, pred, y, d):
+            return torch.where(y > 1e3, math.inf, super().hessian_root(pred, y, d))
+
+    gen = np.random.default_rng(4)
+    target = torch.from_numpy(gen.poisson(3.0, (30, 1)).astype(float))
+    models = [torch.from_numpy(gen.normal(size=(30, 1))) for _ in range(3)]
+    weight, zero = torch.full((1, 30), 1 / 30, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    alone = solve_simplex(Risk(Counts(), target, weight, zero), Outputs(models))
+    far = torch.cat([target, torch.full((1, 1), 1e6, dtype=torch.float64)])
+    longer = torch.cat([weight, torch.zeros(1, 1, dtype=torch.float64)], 1)
+    found = solve_simplex(Risk(Counts(), far, longer, zero), Outputs([torch.cat([m, m[:1]]) for m in models]))
+    assert found.converged
+    assert 0 < found.weights.max() < 1
+    np.testing.assert_allclose(found.weights, alone.weights, atol=1e-6)
+
+
+class Steep(Squared):
+    """Squared error, whose gradient is infinite for high targets: at once, or where scores have left the start."""
+
+    def __init__(self, later=False):
+        self.later = later
+
+    def gradient(self, pred, y):
+        found = super().gradient(pred, y)
+        return found if self.later and float(pred.std()) == 0 else torch.where(y > 1, math.inf, found)
+
+
+NETWORKS = pytest.mark.parametrize("kind", [gce.NNRegressor, gce.NGCERegressor])
+
+
+@NETWORKS
+def test_a_gradient_that_is_infinite_for_some_rows_is_an_error_before_the_first_epoch(kind):
+    with pytest.raises(NonFiniteError, match=r"before the first epoch: the gradient of Steep\(\) is inf at scores"):
+        kind(loss=Steep(), max_epochs=5, random_state=0).fit(X, y)
+
+
+@NETWORKS
+def test_networks_whose_training_breaks_are_those_of_the_best_epoch(kind, caplog):
+    """As docs/losses.md says, and the log: the epochs before are kept."""
+    with caplog.at_level(logging.WARNING, "gce"):
+        model = kind(loss=Steep(later=True), max_epochs=5, random_state=0).fit(X, y)
+    assert "training turned NaN or infinite and stopped at its best epoch so far" in caplog.text
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_only_targets_that_are_not_of_order_1_are_to_be_divided(unit):
+    with pytest.raises(NonFiniteError) as found:
+        GCERegressor(loss=Broken("gradient"), basis="tree", bound=50.0 * unit, **SHORT).fit(X, unit * y)
+    assert ("divide y, so that it is of order 1" in str(found.value)) == (unit != 1.0)
+    assert ("write the loss so that it is finite there" in str(found.value)) == (unit == 1.0)
+
+
 def test_stacks_of_a_loss_that_overflows_are_an_error():
-    stack = gce.ConvexStackingRegressor([("a", Ridge()), ("b", Ridge(1e3))], loss=Centred())
+    stack = gce.ConvexStackingRegressor(STACKED, loss=Centred())
     with pytest.raises(
         NonFiniteError, match=r"weights of \d models: the risk of Centred\(\) is inf at scores of up to"
     ):
@@ -395,7 +493,14 @@ SHAPES = {
         lambda pred, y: ((pred - y) ** 2).mean(),
         r"value of the loss .* returned shape \(\) for scores of shape",
     ),
-    "no tensor": (lambda pred, y: 3.0, r"value of the loss .* returned shape \(\) for scores of shape \(80, 1\)"),
+    "no tensor": (
+        lambda pred, y: 3.0,
+        r"value of the loss .* returned an object of type float for scores of shape \(80, 1\)",
+    ),
+    "numpy": (
+        lambda pred, y: ((pred.detach() - y) ** 2).sum(-1).numpy(),
+        r"value of the loss .* returned an object of type ndarray for scores of shape",
+    ),
 }
 
 
@@ -432,3 +537,40 @@ def test_gradients_and_starts_of_another_shape_are_told_so():
     for loss, said in words.items():
         with pytest.raises(ValueError, match=said):
             GCERegressor(loss=loss, basis="neuron", **SHORT).fit(X, y)
+
+
+def test_shapes_that_are_looked_at_before_the_first_round_are_told_so():
+    class Start(Loss):
+        """The default ``start`` bisects its gradient."""
+
+        def value(self, pred, y):
+            return ((pred - y) ** 2).sum(-1)
+
+        def gradient(self, pred, y):
+            return 2 * (pred - y).sum(-1)
+
+    with pytest.raises(ValueError, match=r"gradient of the loss Start\(\) returned shape \(80,\) for scores of shape"):
+        GCERegressor(loss=Start(), basis="neuron", **SHORT).fit(X, y)
+
+
+@pytest.mark.parametrize("basis", ["tree", "neuron", "stack"])
+def test_roots_of_a_hessian_of_another_shape_are_told_so(basis):
+    class Root(Loss):
+        has_hessian = True
+
+        def value(self, pred, y):
+            return ((pred - y) ** 2).sum(-1)
+
+        def smoothness(self, bound):
+            return 2.0
+
+        def hessian_root(self, pred, y, d):
+            return 2**0.5 * d.sum(-1)
+
+    model = GCERegressor(loss=Root(), basis=["tree", basis], **SHORT)
+    if basis == "stack":
+        model = gce.ConvexStackingRegressor(STACKED, loss=Root())
+    if basis == "tree":
+        model.set_params(basis="tree")
+    with pytest.raises(ValueError, match=r"hessian_root of the loss Root\(.*\) returned shape .* for directions of"):
+        model.fit(X, y)

@@ -332,8 +332,9 @@ class Mixture:
         self.theta = coefficients.start(atoms).to(bound.device).repeat(len(risk.weight), 1)
         nothing = bound.new_zeros(len(risk.weight), 1, len(bound)).expand(-1, len(risk.y), -1)
         alone = risk.value(nothing)
-        if not is_finite(alone):
-            raise non_finite("risk", alone, risk.loss, risk.offset, risk.y, "before the first epoch")
+        for what, values in (("risk", alone), ("gradient", risk.gradient(nothing))):
+            if not is_finite(values):
+                raise non_finite(what, values, risk.loss, risk.offset, risk.y, "before the first epoch")
         #: What values are divided by, ``(M,)``.
         self.unit = torch.where(alone > 0, alone, 1.0)
 

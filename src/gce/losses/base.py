@@ -10,6 +10,10 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 
+#: Scores and targets of at most this size, and targets of at least its reciprocal, are not what overflows.
+_ORDER_1 = 100.0
+
+
 class NonFiniteError(ValueError, FloatingPointError):
     """A risk, its gradient or Hessian, or a step size is infinite or NaN: a fit cannot go on.
 
@@ -150,8 +154,10 @@ class Loss(BaseEstimator):
         Tensor of shape (..., n, k)
         """
         unit = torch.eye(pred.shape[-1], dtype=pred.dtype, device=pred.device)
-        one_by_one = [self.hessian_root(pred, y, e.expand_as(pred)).square().sum(-1) for e in unit]
-        return torch.stack(one_by_one, -1)
+        roots = [self.hessian_root(pred, y, e.expand_as(pred)) for e in unit]
+        for root in roots:
+            check_root(self, root, pred)
+        return torch.stack([root.square().sum(-1) for root in roots], -1)
 
     def majorizer(self, pred: Tensor, y: Tensor) -> Tensor:
         """Curvature of a parabola that oracles minimise in place of the loss, one for each output of a row.
@@ -242,7 +248,9 @@ class Loss(BaseEstimator):
         low, high = y.amin(0), y.amax(0)
         for _ in range(80):
             middle = (low + high) / 2
-            slope = (weight[:, None] * self.gradient(middle.expand_as(y), y)).sum(0)
+            gradient = self.gradient(middle.expand_as(y), y)
+            check_shape(self, "gradient", gradient, y, y)
+            slope = (weight[:, None] * gradient).sum(0)
             low, high = torch.where(slope < 0, middle, low), torch.where(slope < 0, high, middle)
         if not is_finite(slope):
             raise non_finite("gradient", slope, self, middle, y, "before the first round")
@@ -390,16 +398,35 @@ class Loss(BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} does not know its smoothness")
 
 
-def check_shape(loss: Loss, method: str, found: Tensor, pred: Tensor, y: Tensor) -> None:
-    """Raise a ValueError where a method of a loss returns another shape than scores ``(..., n, k)`` ask for."""
+def check_shape(loss: Loss, method: str, found: object, pred: Tensor, y: Tensor) -> None:
+    """Raise a ValueError if a method of a loss returns no Tensor of the shape that scores ``(..., n, k)`` ask for."""
     one = method == "value"
-    expected, shape = tuple(pred.shape[:-1] if one else pred.shape), tuple(getattr(found, "shape", ()))
-    if shape != expected:
+    expected = tuple(pred.shape[:-1] if one else pred.shape)
+    if (shape := _shape(found)) != expected:
         what = "one number for each row (a sum over outputs, such as .sum(-1))" if one else "one number for each score"
         raise ValueError(
-            f"{method} of the loss {loss} returned shape {shape} for scores of shape {tuple(pred.shape)} and targets "
-            f"of shape {tuple(y.shape)}: it must return {what}, of shape {expected}"
+            f"{method} of the loss {loss} returned {_described(found, shape)} for scores of shape {tuple(pred.shape)} "
+            f"and targets of shape {tuple(y.shape)}: it must return {what}, a torch.Tensor of shape {expected}"
         )
+
+
+def check_root(loss: Loss, found: object, d: Tensor) -> None:
+    """Raise a ValueError if a root of the Hessian has not the rows of the directions ``(..., n, k)``."""
+    shape = _shape(found)
+    if shape is None or shape[:-1] != tuple(d.shape[:-1]) or len(shape) != d.ndim:
+        before = ", ".join(map(str, d.shape[:-1]))
+        raise ValueError(
+            f"hessian_root of the loss {loss} returned {_described(found, shape)} for directions of shape "
+            f"{tuple(d.shape)}: it must return a torch.Tensor of shape ({before}, r), with any r"
+        )
+
+
+def _shape(found: object) -> tuple[int, ...] | None:
+    return tuple(found.shape) if isinstance(found, Tensor) else None
+
+
+def _described(found: object, shape: tuple[int, ...] | None) -> str:
+    return f"an object of type {type(found).__name__}" if shape is None else f"shape {shape}"
 
 
 def is_finite(values: Tensor) -> bool:
@@ -412,9 +439,14 @@ def non_finite(what: str, values: Tensor, loss: Loss, scores: Tensor, y: Tensor,
     """The error of a fit whose values are infinite or NaN at some scores, with the largest of these."""
     wrong = values[~values.isfinite()].flatten()
     found = f"is {float(wrong[0])}" if len(wrong) else "is too large to be added up"
-    score, target = (f"{float(numbers.abs().max()):.6g}" for numbers in (scores, y))
+    score, target = (float(numbers.abs().max()) for numbers in (scores, y))
+    if score <= _ORDER_1 and 1 / _ORDER_1 <= target <= _ORDER_1:
+        remedy = "write the loss so that it is finite there, for example without log(0) and divisions by 0"
+    else:
+        remedy = (
+            "divide y, so that it is of order 1, give a smaller bound, or write the loss so that it does not overflow"
+        )
     return NonFiniteError(
-        f"{where + ': ' if where else ''}the {what} of {loss} {found} at scores of up to {score}, with targets of up "
-        f"to {target}: divide y, so that it is of order 1, give a smaller bound, or write the loss so that it does not "
-        "overflow"
+        f"{where + ': ' if where else ''}the {what} of {loss} {found} at scores of up to {score:.6g}, with targets of "
+        f"up to {target:.6g}: {remedy}"
     )

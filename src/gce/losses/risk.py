@@ -166,13 +166,17 @@ class Risk:
             return weight.expand_as(pred)
         if self.loss.quadratic:
             # the Hessian is constant: the scores of one member suffice
-            return (weight * self.loss.majorizer(self.offset + pred[0], self.y)).expand_as(pred)
-        hessian = weight * self.loss.majorizer(self.offset + pred, self.y)
+            found = self.loss.majorizer(self.offset + pred[0], self.y)
+            check_shape(self.loss, "majorizer", found, self.y, self.y)
+        else:
+            found = self.loss.majorizer(self.offset + pred, self.y)
+            check_shape(self.loss, "majorizer", found, pred, self.y)
+        hessian = weight * found
         if not is_finite(hessian):
             raise self.non_finite("Hessian", hessian, pred)
-        return hessian
+        return hessian.expand_as(pred)
 
-    def non_finite(self, what: str, values: Tensor, pred: Tensor) -> NonFiniteError:
+    def non_finite(self, what: str, values: Tensor, pred: Tensor, where: str = "") -> NonFiniteError:
         """The error of a fit in which some values at scores ``(M, n, k)`` are infinite or NaN.
 
         Parameters
@@ -183,12 +187,14 @@ class Risk:
             The values.
         pred : Tensor of shape (M, n, k)
             Scores of each member.
+        where : str, default=""
+            The part of the fit.
 
         Returns
         -------
         NonFiniteError
         """
-        return non_finite(what, values, self.loss, self.offset + pred, self.y)
+        return non_finite(what, values, self.loss, self.offset + pred, self.y, where)
 
     @property
     def smooth(self) -> bool:

@@ -27,7 +27,7 @@ from gce._utils import parallel
 from gce._utils.clock import check_time
 from gce.frank_wolfe.simplex.quadratic import QuadraticRisk
 from gce.losses import Loss
-from gce.losses.base import is_finite, non_finite
+from gce.losses.base import check_root, is_finite, non_finite
 from gce.preprocessing.mixed import telling_blocks
 from gce.preprocessing.row_hashes import hash_rows
 from gce.training.calibration import HeldOutScores, evidence_rows
@@ -213,6 +213,7 @@ def _quarter_sums(rounds: RoundOutputs, parts: Sequence[_HeldOutPart], quarter: 
             relative = part.outputs(index) - (base - problem.offset)
             gradient = loss.gradient(base, problem.y[index])
             root = loss.hessian_root(base, problem.y[index], relative)
+            check_root(loss, root, relative)
             for what, values in (("gradient", gradient), ("Hessian", root)):
                 if not is_finite(values):
                     raise non_finite(what, values, loss, base, problem.y[index], "weights of rounds")

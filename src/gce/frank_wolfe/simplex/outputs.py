@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gce.losses.base import check_root, is_finite
 from gce.losses.risk import Risk
 
 Array = NDArray[np.float64]
@@ -101,13 +102,23 @@ class Outputs:
         Returns
         -------
         array of shape (A, A)
+
+        Raises
+        ------
+        NonFiniteError
+            A number of the Hessian is infinite or NaN.
         """
         total = pred.new_zeros(len(index), len(index))
         scale = risk.weight[0].sqrt()[:, None]
         for rows in self._blocks(len(index)):
             relative = torch.stack([self.predictions[j][rows] for j in index]).double() - pred[rows]
-            root = scale[rows] * risk.loss.hessian_root(risk.offset + pred[rows], risk.y[rows], relative)
-            total.addmm_(root.flatten(1), root.flatten(1).T)
+            root = risk.loss.hessian_root(risk.offset + pred[rows], risk.y[rows], relative)
+            check_root(risk.loss, root, relative)
+            # a row of weight 0 may have an infinite Hessian: 0 * inf is not 0
+            root = torch.where(scale[rows] > 0, scale[rows] * root, 0.0).flatten(1)
+            total.addmm_(root, root.T)
+        if not is_finite(total):
+            raise risk.non_finite("Hessian", total, pred[None], f"weights of {len(self)} models")
         return total.cpu().numpy()
 
     def _blocks(self, models: int) -> Iterator[slice]:

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from gce.frank_wolfe.simplex.outputs import Outputs
 from gce.frank_wolfe.simplex.qp import solve_simplex_qp
-from gce.losses.base import NonFiniteError
 from gce.losses.line_search import Exact
 from gce.losses.risk import Risk
 
@@ -255,8 +254,7 @@ class _Search:
         self.inner = self.outputs.inner(gradient)
         if not (np.isfinite(self.loss) and np.isfinite(self.inner).all()):
             what, values = ("gradient", gradient) if np.isfinite(self.loss) else ("risk", torch.tensor(self.loss))
-            error = self.risk.non_finite(what, values, self.pred[None])
-            raise NonFiniteError(f"weights of {len(self.outputs)} models: {error}")
+            raise self.risk.non_finite(what, values, self.pred[None], f"weights of {len(self.outputs)} models")
         gap = max(float(self.weights @ (self.inner - self.inner.min())), 0.0)
         here = self.loss
         if risk is not self.risk:
@@ -313,6 +311,4 @@ class _Search:
         longest = torch.full((1, 1), limit, dtype=torch.float64, device=delta.device)
         size = float(Exact()(risk.along(self.pred[None], delta[None], longest), len(self.history)))
         weights = self.weights + size * moves
-        # a Hessian that overflows gives no step
-        if np.isfinite(weights).all():
-            self._set_weights(np.where(weights < _UNIT, 0.0, weights))
+        self._set_weights(np.where(weights < _UNIT, 0.0, weights))
