@@ -9,7 +9,6 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-
 #: Scores and targets of at most this size, and targets of at least its reciprocal, are not what overflows.
 _ORDER_1 = 100.0
 
