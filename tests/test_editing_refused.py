@@ -21,6 +21,17 @@ def classifier():
     return fitted(gce.GCEClassifier, LABELS)
 
 
+EDITS_OF_NO_ROWS = [
+    lambda m: m.explain(X[:0], Y[:0]),
+    lambda m: m.explain(X[:0], Y[:0], by="atoms"),
+    lambda m: m.explain(X[:0], Y[:0], groups=Y[:0]),
+    lambda m: m.reweight(X[:0], Y[:0]),
+    lambda m: m.remove("0:1", X[:0], Y[:0]),
+    lambda m: m.prune(2, X=X[:0], y=Y[:0]),
+    lambda m: m.prune(2, X=X[:0]),
+]
+
+
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
@@ -46,6 +57,7 @@ def classifier():
         (lambda m: m.prune(tol=-1, X=X, y=Y), "tol must be a number of at least 0"),
         (lambda m: m.reweight(NEW, np.column_stack([Y_NEW, Y_NEW])), r"y has 2 target\(s\)"),
         (lambda m: m.reweight(NEW, Y_NEW, np.zeros(40)), "(?i)sample weights"),
+        *((edit, r"there are no rows in [Xy]: give those") for edit in EDITS_OF_NO_ROWS),
         (lambda m: m.reweight(X, Y).explain(X, Y, groups=np.arange(N)), "leave out groups, X_val and y_val"),
         (lambda m: m.reweight(X, Y).explain(X, Y, X_val=X, y_val=Y), "leave out groups, X_val and y_val"),
     ],

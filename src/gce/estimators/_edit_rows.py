@@ -27,9 +27,12 @@ from gce.training.targets import ClassTarget, Target
 
 Array = NDArray[np.float64]
 
+_NO_ROWS = "there are no rows in {}: give those on which weights are to be judged"
+
 
 def edit_data(model: Any, result: FitResult, given: FitInput) -> EditData:
     """Rows to find weights on: those of the fit given again, or any where all weights are one simplex."""
+    _check_rows(given)
     if result.one_simplex:
         return _any_rows(model, result, given)
     return _rows_of_the_fit(model, result, given)
@@ -37,6 +40,7 @@ def edit_data(model: Any, result: FitResult, given: FitInput) -> EditData:
 
 def explained_rows(model: Any, result: FitResult, given: FitInput) -> tuple[FitResult, EditData]:
     """Rows to explain weights on: those of the fit as its members saw them, or any, which the whole model predicts."""
+    _check_rows(given)
     about_the_fit = given.groups is not None or given.X_val is not None
     if not result.one_simplex and (about_the_fit or _count(given) == result.n_samples):
         try:
@@ -52,7 +56,10 @@ def imitation_data(model: Any, result: FitResult, given: FitInput) -> EditData:
     """Rows on which an ensemble is to imitate the model: its raw scores take the place of targets."""
     if given.groups is not None or given.X_val is not None:
         raise ValueError("a model that imitates another holds out no rows: leave out groups, X_val and y_val")
-    X, scores = model.code_rows(given.X), model.raw_predict(given.X).cpu().numpy()
+    X = model.code_rows(given.X)
+    if X.shape[0] == 0:
+        raise ValueError(_NO_ROWS.format("X"))
+    scores = model.raw_predict(given.X).cpu().numpy()
     weight = check_sample_weight(given.sample_weight, X)
     _check_any(weight)
     problem, members, order = _one_member(model, result, X, scores, weight, np.zeros_like(weight))
@@ -62,6 +69,11 @@ def imitation_data(model: Any, result: FitResult, given: FitInput) -> EditData:
 
 class OtherRowsError(ValueError):
     """Rows are not those of the fit."""
+
+
+def _check_rows(given: FitInput) -> None:
+    if np.shape(targets_as_array(given.y))[:1] == (0,):
+        raise ValueError(_NO_ROWS.format("y"))
 
 
 def _count(given: FitInput) -> int:
