@@ -178,6 +178,33 @@ def test_base_scores_are_routed_to_scores():
         cross_val_score(gce.GCERegressor(loss="poisson", **TINY), X, COUNTS, params=given_, error_score="raise")
 
 
+def test_rows_without_the_base_scores_of_the_fit_are_refused_or_named(tmp_path):
+    base = np.log(EXPOSURE)
+    model = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS, base_score=base)
+    model.save(tmp_path / "model.safetensors")
+    for one in (model, gce.load(tmp_path / "model.safetensors"), model.reweight(X, COUNTS, base_score=base)):
+        name = next(name for name in one.atom_names_ if not name.endswith(":0"))
+        for judged in (
+            lambda one=one: one.explain(X, COUNTS),
+            lambda one=one: one.explain(X[:50], COUNTS[:50], by="atoms"),
+            lambda one=one: one.reweight(X, COUNTS),
+            lambda one=one, name=name: one.remove(name, X, COUNTS),
+            lambda one=one: one.prune(2, X=X, y=COUNTS),
+            lambda one=one: one.pruning_path(X, COUNTS),
+        ):
+            with pytest.raises(ValueError, match=r"fitted with base_score, which .* needs too: give base_score="):
+                judged()
+        rates = one.reweight(X, COUNTS / EXPOSURE, EXPOSURE, base_score=np.zeros(240))
+        with_base = one.reweight(X, COUNTS, base_score=base)
+        np.testing.assert_allclose(rates.predict(X), with_base.predict(X), rtol=1e-3)
+    # to imitate the model takes no targets, and so no base scores
+    assert len(model.prune(2, X=X).weights_) <= 3
+    model.report(tmp_path / "r.html", X, COUNTS / EXPOSURE, EXPOSURE)
+    assert "these are predictions of a base score of 0" in (tmp_path / "r.html").read_text("utf-8")
+    gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS).report(tmp_path / "r.html", X, COUNTS)
+    assert "base score" not in (tmp_path / "r.html").read_text("utf-8")
+
+
 def test_edits_take_base_scores():
     base = np.log(EXPOSURE)
     model = gce.GCERegressor(loss="poisson", **TINY).fit(X, COUNTS, base_score=base)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gce._utils.devices import as_numpy
 from gce.estimators._encoding import statistics_again
-from gce.estimators._validation import FitInput, build_problem, read_rows, read_samples, split_rows
+from gce.estimators._validation import FitInput, build_problem, read_rows, read_samples, require_base_score, split_rows
 from gce.inspection.editing import EditData, as_one_simplex
 from gce.losses import Hazards, Squared
 from gce.preprocessing import targets_as_array
@@ -32,7 +32,7 @@ _NO_ROWS = "there are no rows in {}: give those on which weights are to be judge
 
 def edit_data(model: Any, result: FitResult, given: FitInput) -> EditData:
     """Rows to find weights on: those of the fit given again, or any where all weights are one simplex."""
-    _check_rows(given)
+    _check_given(result, given)
     if result.one_simplex:
         return _any_rows(model, result, given)
     return _rows_of_the_fit(model, result, given)
@@ -40,7 +40,7 @@ def edit_data(model: Any, result: FitResult, given: FitInput) -> EditData:
 
 def explained_rows(model: Any, result: FitResult, given: FitInput) -> tuple[FitResult, EditData]:
     """Rows to explain weights on: those of the fit as its members saw them, or any, which the whole model predicts."""
-    _check_rows(given)
+    _check_given(result, given)
     about_the_fit = given.groups is not None or given.X_val is not None
     if not result.one_simplex and (about_the_fit or _count(given) == result.n_samples):
         try:
@@ -71,9 +71,11 @@ class OtherRowsError(ValueError):
     """Rows are not those of the fit."""
 
 
-def _check_rows(given: FitInput) -> None:
+def _check_given(result: FitResult, given: FitInput) -> None:
+    """Refuse rows on which no weights can be judged."""
     if np.shape(targets_as_array(given.y))[:1] == (0,):
         raise ValueError(_NO_ROWS.format("y"))
+    require_base_score(result, given.base_score, "every explanation and edit on rows with targets", "base_score=...")
 
 
 def _count(given: FitInput) -> int:

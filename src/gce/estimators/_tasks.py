@@ -18,6 +18,7 @@ from torch import Tensor
 from gce._utils.parallel import limited
 from gce._utils.params import AUTO, NONE, POSITIVE, Rules, among, instance, within
 from gce.estimators._base import Array, ConvexModel
+from gce.estimators._validation import require_base_score
 from gce.losses import Gamma, Hazards, Loss, MultiLabel, Ordinal, Poisson, Tweedie
 from gce.preprocessing.sample_weights import check_scored
 from gce.preprocessing.targets import (
@@ -125,12 +126,8 @@ class Regression(RegressorMixin, ConvexModel):
         float
         """
         check_is_fitted(self)
-        if base_score is None and self.result_.base_score:
-            raise ValueError(
-                "the model was fitted with base_score, which score needs too: give score(X, y, base_score=...), by "
-                "metadata routing after set_score_request(base_score=True); or zeros, to score predictions of a base "
-                "score of 0"
-            )
+        how = "score(X, y, base_score=...), by metadata routing after set_score_request(base_score=True)"
+        require_base_score(self.result_, base_score, "score", how)
         y, sample_weight = check_scored(y, sample_weight)
         check_regression_targets(y)
         y = as_floats(y, "y")

@@ -291,6 +291,15 @@ def read_samples(
     return X, *_weighted(target, loss, encoded, weight, base)
 
 
+def require_base_score(result: FitResult, given: Any, what: str, how: str) -> None:
+    """Refuse rows without the base scores that those of the fit had: the model predicts only what these leave."""
+    if given is None and result.base_score:
+        raise ValueError(
+            f"the model was fitted with base_score, which {what} needs too: give {how}; or zeros, for predictions of a "
+            "base score of 0"
+        )
+
+
 def _some_rows(frame: Frame) -> Frame:
     """A frame that has rows, as whatever learns or measures something needs."""
     if len(frame) == 0:

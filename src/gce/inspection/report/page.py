@@ -108,7 +108,8 @@ def _subtitle(evaluation: Evaluation) -> str:
     what = what if evaluation.plain else other_tasks.answers(evaluation)
     made_of = counted(len(model.ensemble_), "atom")
     columns, rows = counted(model.n_features_in_, "column"), counted(evaluation.rows, "row")
-    return f"Predicts {what} from {columns} with {made_of}; evaluated on {rows}{weighted}."
+    base = " The fit had base scores, and these are predictions of a base score of 0." * model.result_.base_score
+    return f"Predicts {what} from {columns} with {made_of}; evaluated on {rows}{weighted}.{base}"
 
 
 def _headline(found: list[Measure]) -> Markup:
