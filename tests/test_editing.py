@@ -357,7 +357,7 @@ def test_rows_given_for_validation_are_given_again():
     edited = one.add("first", Counting(lambda rows: rows[:, 0]), X[:40], y[:40], X_val=X[40:], y_val=y[40:])
     assert named_weights(edited)["first"] > 0
     np.testing.assert_allclose(edited.residuals_[:, 0], np.sort(y[40:] - edited.predict(X[40:])), atol=1e-12)
-    with pytest.raises(ValueError, match="not the rows of the fit"):
+    with pytest.raises(ValueError, match=r"the rows of the fit, but not as it had them: .*X_val, y_val"):
         one.remove(first_atom(one), X[:40], y[:40])
 
 

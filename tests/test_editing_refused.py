@@ -44,7 +44,11 @@ EDITS_OF_NO_ROWS = [
             "only the offset would be left: keep at least one atom",
         ),
         (lambda m: m.remove("0:1", X[:-1], Y[:-1]), "was fitted to 60 rows of positive weight, but 59 are given"),
-        (lambda m: m.remove("0:1", X[::-1], Y[::-1]), "these are not the rows of the fit in their order"),
+        (
+            lambda m: m.remove("0:1", X[::-1], Y[::-1]),
+            "the rows of the fit, but not as it had them: give them in",
+        ),
+        (lambda m: m.remove("0:1", X[::-1] + 1, Y), "these are not the rows of the fit in their order"),
         (lambda m: m.remove("0:1", NEW, Y), "inconsistent numbers of samples"),
         (lambda m: m.remove("0:1", X[:, :2], Y), "expecting 3 features"),
         (lambda m: m.add("0:1", Ridge(), X, Y), "there is a '0:1' already"),

@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from sklearn.linear_model import Ridge
 
 import gce
@@ -240,7 +241,7 @@ def test_the_legend_is_true_on_the_rows_of_the_fit_and_on_others(model):
     new = model.explain(X_NEW, Y_NEW)
     legend_holds(new, pool_of(new, model, X_NEW), Y_NEW - model.offset_[0])
     assert new.loss == pytest.approx(np.mean((model.predict(X_NEW) - Y_NEW) ** 2), rel=1e-9)
-    assert "On the 60 rows given, which are not the rows of the fit" in " ".join(str(new).split())
+    assert "On the 60 rows given: each is predicted by the whole model" in " ".join(str(new).split())
     np.testing.assert_allclose(new.weights, found.weights, rtol=1e-12)
 
 
@@ -289,13 +290,43 @@ def test_classifiers_weights_and_base_scores_on_any_rows():
     # rows of one class are enough, and as many rows as the fit had need not be its rows
     assert classifier.explain(X_NEW[:5], ["no"] * 5).loss > 0
     other = classifier.explain(X + 0.1, labels)
-    assert "not the rows of the fit" in " ".join(str(other).split())
+    assert "On the 90 rows given" in " ".join(str(other).split())
     counts = RNG.poisson(np.exp(0.5 * X[:, 0]))
     poisson = gce.GCERegressor(**fitted, loss="poisson").fit(X, counts, base_score=np.full(N, 0.3))
     given = poisson.explain(X_NEW, np.resize(counts, 60), base_score=np.linspace(-1, 1, 60))
     assert np.isfinite(given.loss)
     with pytest.raises(ValueError, match="these are not the rows of the fit"):
         classifier.explain(X + 0.1, labels, np.ones(N), np.arange(N) % 5)
+
+
+FITS = {
+    "groups": (X, Y, {"groups": np.arange(N) % 8}),
+    "X_val": (X[:60], Y[:60], {"X_val": X[60:], "y_val": Y[60:]}),
+    "sparse": (sparse.csr_array(X * (X > 0)), Y, {"groups": np.arange(N) % 8}),
+    "few values": (np.round(X), Y, {"groups": np.arange(N) % 8}),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_rows_of_the_fit_are_known_without_what_split_them(name, tmp_path):
+    """The members cannot be told apart there, and losses of the whole model are those of training rows."""
+    rows, y, given = FITS[name]
+    model = gce.GCERegressor(basis="tree", max_atoms=3, random_state=0).fit(rows, y, **given)
+    model.save(tmp_path / "m.safetensors")
+    order = np.random.default_rng(1).permutation(len(y))
+    for one in (model, gce.load(tmp_path / "m.safetensors")):
+        assert "held out in the fit" in " ".join(str(one.explain(rows, y, **given)).split())
+        for again, target in ((rows, y), (rows[order], y[order])):
+            with pytest.raises(ValueError, match=r"these are the rows of the fit, but not as it had them: .* groups"):
+                one.explain(again, target)
+        # other targets of the same columns are new rows, and so is a part
+        for again, target in ((rows, y[order]), (rows[:40], y[:40])):
+            found = one.explain(again, target)
+            expected = np.mean((one.predict(again) - target) ** 2)
+            assert found.loss == pytest.approx(expected, rel=1e-9)
+            words = " ".join(str(found).split())
+            assert f"On the {len(target)} rows given: each is predicted by the whole model, whose loss is too" in words
+            assert "not the rows of the fit" not in words
 
 
 def test_atoms_on_any_rows_share_one_simplex(model):

@@ -17,6 +17,7 @@ from gce.estimators._validation import FitInput, build_problem, read_rows, read_
 from gce.inspection.editing import EditData, as_one_simplex
 from gce.losses import Hazards, Squared
 from gce.preprocessing import targets_as_array
+from gce.preprocessing.row_hashes import hash_samples
 from gce.preprocessing.sample_weights import check_sample_weight, effective_count
 from gce.preprocessing.sparse import Matrix
 from gce.preprocessing.splits import Members, training_rows_first
@@ -96,6 +97,11 @@ def _rows_of_the_fit(model: Any, result: FitResult, given: FitInput) -> EditData
     # files of older formats do not say what members held out
     known = members.names if result.folds is None else result.folds
     if members.names != known or len(known) != result.ensemble.members:
+        if hash_samples(rows.X, rows.target) == result.samples:
+            raise ValueError(
+                "these are the rows of the fit, but not as it had them: give them in their order, with the groups, the "
+                "validation rows (X_val, y_val) and the cv of the fit, because losses of training rows are too good"
+            )
         raise OtherRowsError(
             "X, y, sample_weight or groups differ: these are not the rows of the fit in their order, or cv splits them "
             "in another way; give the same rows and cv, or use reweight for others"

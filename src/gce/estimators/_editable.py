@@ -16,7 +16,7 @@ from gce.estimators._base import Array, ConvexModel
 from gce.estimators._edit_rows import edit_data, explained_rows, imitation_data
 from gce.estimators._validation import FitInput
 from gce.inspection import editing
-from gce.inspection.editing.naming import check_new
+from gce.inspection.editing.naming import check_new, is_zero
 from gce.inspection.editing.pruning import check_goal
 from gce.inspection.explanation import Explanation, PruningPath
 from gce.losses import Loss, Ordinal
@@ -256,7 +256,9 @@ class EditableEnsemble(ConvexModel):
         With the rows of the fit, a family is explained on those that members held out, on which the weights of families
         are found; where none were, on their training rows. An atom is explained on the rows of its member. On other
         rows, such as test rows, the whole model predicts each of them, and the explanation says what every family or
-        atom is worth there. Without rows there are weights, numbers of atoms and importances of columns.
+        atom is worth there; on a part of the training rows that is too good. Without rows there are weights, numbers of
+        atoms and importances of columns. Beside families and atoms the offset alone, the zero function of the hull, is
+        listed: the best weights may have it too.
 
         Weights need not be the best ones for the rows of an explanation: the gap says how far they may be from them,
         and ``best_loss`` is the loss of the best.
@@ -299,7 +301,9 @@ class EditableEnsemble(ConvexModel):
             return editing.explain_weights(result, data) if by == "atoms" else explain_families(result, data)
         if by == "atoms":
             editing.simplices(self.result_)
-            return Explanation.of_weights(self.atom_names_, self.weights_, "atom")
+            names = self.atom_names_
+            free = tuple(j for j, name in enumerate(names) if is_zero(name))
+            return replace(Explanation.of_weights(names, self.weights_, "atom"), free=free)
         return list_families(self.result_)
 
     def bound_report(self, X: Any, y: Any, delta: float = 0.05, **given: Any) -> BoundReport:

@@ -33,6 +33,7 @@ from gce.preprocessing import (
     targets_as_array,
 )
 from gce.preprocessing.columns import CategoryTotals
+from gce.preprocessing.row_hashes import hash_samples
 from gce.preprocessing.sample_weights import check_sample_weight, normalize_equal, rescale_weights
 from gce.preprocessing.schema import text_that_reads_as_dates
 from gce.preprocessing.shards import Shards
@@ -156,6 +157,7 @@ def validate(
         interactions=None if model.interaction_cst is None else table.read_interactions(model.interaction_cst),
         given=None if targets is None else targets.take(training_rows_first(members.train)),
         base_score=given.base_score is not None or (previous is not None and previous.base_score),
+        samples=hash_samples(rows.X, rows.target),
     )
 
 

@@ -250,6 +250,7 @@ FITTED = {
     "_interactions": Codec(_store_value, _restore_interactions),
     "_seed": Codec(_store_value, lambda parts: parts.integer("value", 0, 2**256)),
     "_folds": Codec(_store_value, _restore_folds),
+    "_samples": Codec(_store_value, lambda parts: parts.integer("value", 0, 2**64)),
     "gap_": Codec(_store_value, lambda parts: parts.number("value", 0)),
     "_joint": Codec(_store_value, lambda parts: parts.flag("value")),
     "_one_dimensional": Codec(_store_value, lambda parts: parts.flag("value")),

@@ -167,6 +167,8 @@ def _fitted(model: Any, result: FitResult) -> dict[str, Any]:
         fitted["_held_out"] = dict(result.held_out)
     if result.base_score:
         fitted["_base_score"] = True
+    if result.samples is not None:
+        fitted["_samples"] = result.samples
     if result.edited:
         fitted |= {"gap_": result.gap, "_joint": result.one_simplex}
     return fitted
@@ -253,6 +255,7 @@ def _result(parts: Parts, kind: SavedKind, model: Any, fitted: dict[str, Any], d
         left_out=tuple(map(tuple, fitted.get("_left_out", ()))),
         held_out=fitted.get("_held_out"),
         base_score=fitted.get("_base_score", False),
+        samples=fitted.get("_samples"),
     )
 
 

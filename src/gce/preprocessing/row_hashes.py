@@ -45,15 +45,35 @@ def hash_row_set(X: NDArray[np.float64] | SparseRows) -> int:
     -------
     int
     """
-    if isinstance(X, SparseRows):
-        multipliers, stored = _column_multipliers(X.shape[1]), X.matrix
-        sums = np.append(np.uint64(0), np.cumsum(_mix(stored.data, multipliers[stored.indices]), dtype=np.uint64))
-        hashes = np.diff(sums[stored.indptr])  # modulo 2^64, like all sums here
-    else:
-        hashes = _sums(X)
-    distinct = np.unique(hashes)
+    distinct = np.unique(_row_sums(X))
     distinct = (distinct ^ (distinct >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     return int(distinct.sum(dtype=np.uint64))
+
+
+def hash_samples(X: NDArray[np.float64] | SparseRows, y: NDArray[np.float64]) -> int:
+    """Hash of rows with their targets, whatever their order; a row that occurs twice counts twice.
+
+    Parameters
+    ----------
+    X : array or SparseRows of shape (n, d)
+        The rows.
+    y : array of shape (n, k)
+        Their targets.
+
+    Returns
+    -------
+    int
+    """
+    return int(splitmix64(splitmix64(_row_sums(X)) + _sums(y)).sum(dtype=np.uint64))
+
+
+def _row_sums(X: NDArray[np.float64] | SparseRows) -> NDArray[np.uint64]:
+    """As :func:`_sums`, also of sparse rows."""
+    if not isinstance(X, SparseRows):
+        return _sums(X)
+    multipliers, stored = _column_multipliers(X.shape[1]), X.matrix
+    sums = np.append(np.uint64(0), np.cumsum(_mix(stored.data, multipliers[stored.indices]), dtype=np.uint64))
+    return np.diff(sums[stored.indptr])  # modulo 2^64, like all sums here
 
 
 def _sums(X: NDArray[np.float64]) -> NDArray[np.uint64]:

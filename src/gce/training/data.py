@@ -83,6 +83,8 @@ class FitData:
         The processes that fit these data together.
     base_score : bool
         The rows have base scores, which are part of their targets and weights.
+    samples : int or None
+        A hash of the training rows of positive weight with their targets; None of rows in files.
     """
 
     table: Table
@@ -100,6 +102,7 @@ class FitData:
     source: Mapping[str, Any] = field(default_factory=dict)
     world: World = field(default_factory=World)
     base_score: bool = False
+    samples: int | None = None
 
     @property
     def sampled(self) -> bool:

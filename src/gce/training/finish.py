@@ -209,6 +209,7 @@ def _result(
         signs=data.signs,
         interactions=data.interactions,
         base_score=data.base_score,
+        samples=data.samples,
         **more,
     )
 

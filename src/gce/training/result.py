@@ -79,6 +79,9 @@ class FitResult:
         are as good without them.
     base_score : bool
         The rows of the fit had base scores, which those that are scored need too.
+    samples : int or None
+        A hash of the training rows of positive weight with their targets, by which they are known again in any order;
+        None where they were in files, or where an older file does not say.
     """
 
     table: Table
@@ -104,6 +107,7 @@ class FitResult:
     left_out: tuple[tuple[str, str], ...] = ()
     held_out: Mapping[str, float] | None = None
     base_score: bool = False
+    samples: int | None = None
 
     def __repr__(self) -> str:
         """Rows, families and ensemble in three lines."""

@@ -124,8 +124,10 @@ def rows_remark(result: FitResult, problem: Problem) -> str:
     """On which rows weights are explained, as a sentence."""
     held_out, rows = problem.held_out.any(0), problem.train.any(0) | problem.held_out.any(0)
     if result.one_simplex:
-        others = "" if result.edited else ", which are not the rows of the fit in their order"
-        return f"On the {int(rows.sum()):,} rows given{others}: each is predicted by the whole model."
+        return (
+            f"On the {int(rows.sum()):,} rows given: each is predicted by the whole model, whose loss is too good on "
+            "rows that it was fitted to."
+        )
     if problem.held_out.any(1).all():
         return (
             f"On the {int(held_out.sum()):,} rows held out in the fit, each predicted by the members that held it out."
