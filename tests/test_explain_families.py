@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 import gce
@@ -67,8 +68,8 @@ def test_every_figure_is_that_of_the_families_themselves(model):
     families, y = outputs_of_families(model)
     weights = dict(zip((r.name for r in model.result_.families), model.result_.family_weights, strict=True))
     rest = 1 - sum(weights.values())
-    pool = {**families, **({"offset": np.zeros(N)} if rest > 1e-9 else {})}
-    assert set(found.names) == set(pool)
+    pool = {**families, "offset": np.zeros(N)}
+    assert found.names == tuple(pool)
     whole = sum(weights[name] * own for name, own in families.items())
     assert found.loss == pytest.approx(np.mean((whole - y) ** 2), rel=1e-9)
     assert (found.weights > 0.01).sum() >= 2
@@ -170,12 +171,14 @@ def test_edited_models_have_kinds_of_atoms_and_external_models(model):
 
 def test_one_family_and_one_trained_at_once():
     single = gce.GCERegressor(basis="tree", max_atoms=3, cv=2, random_state=0).fit(X, Y).explain(X, Y)
-    assert single.names == ("tree",)
-    assert np.isnan(single.loss_without).all()
+    assert single.names == ("tree", "offset")
+    # without the only family the offset is left
+    assert single.loss_without[0] == pytest.approx(single.own_loss[1], rel=1e-12)
+    assert "1 of 1 family in use" in str(single)
     at_once = gce.NGCERegressor(n_atoms=3, hidden=3, max_epochs=5, random_state=0).fit(X, Y)
     found = at_once.explain(X, Y)
-    assert found.n_atoms.tolist() == [len(at_once.ensemble_)]
-    assert found.weights.tolist() == [1.0]
+    assert found.n_atoms.tolist() == [len(at_once.ensemble_), 0]
+    assert found.weights.tolist() == [1.0, 0.0]
 
 
 def test_weights_of_rounds_are_summed_by_family(monkeypatch):
@@ -252,7 +255,7 @@ def test_the_legend_is_true_of_families_that_were_left_out():
         patch.setattr(family_weights, "evidence_rows", lambda weight: 1e-12)
         model = gce.GCERegressor(basis=BASES, max_atoms=15, cv=3, random_state=3).fit(X, Y)
     found = model.explain(X, Y)
-    assert found.used.sum() == 1
+    assert found.used[:-1].sum() == 1
     assert (found.alignment[~found.used] < 0).any()
     families, y = outputs_of_families(model)
     legend_holds(found, [families.get(name, np.zeros(N)) for name in found.names], y)
@@ -329,6 +332,53 @@ def test_rows_of_the_fit_are_known_without_what_split_them(name, tmp_path):
             assert "not the rows of the fit" not in words
 
 
+@pytest.mark.parametrize("basis", ["tree", ["tree", "neural"]])
+def test_the_certificate_is_of_the_families_and_the_offset(basis):
+    """On rows of noise nothing is as good as the offset alone."""
+    noise = 3 * np.random.default_rng(2).normal(size=300)
+    rows = np.random.default_rng(3).normal(size=(300, 3))
+    model = gce.GCERegressor(basis=basis, max_atoms=6, cv=2, random_state=0).fit(X, Y)
+    found = model.explain(rows, noise)
+    pool = pool_of(found, model, rows)
+    least_loss = least(pool, noise - model.offset_[0])
+    assert not pool[-1].any()
+    assert least_loss < found.loss - 0.1
+    assert found.best_loss == pytest.approx(least_loss, rel=1e-5)
+    assert found.loss - found.gap <= least_loss * (1 + 1e-7)
+    title = str(found).splitlines()[0]
+    these = "these families" if isinstance(basis, list) else "this family"
+    assert f" of the best weights of {these} and the offset; " in title
+    assert "not optimal on these rows" in " ".join(str(found).split())
+    count = title.split("; ")[1]
+    assert found.plot().ax_.get_title(loc="left").endswith(f"of the best weights; {count}")
+    plt.close("all")
+    atoms = model.explain(rows, noise, by="atoms")
+    assert [atoms.names[j] for j in atoms.free] == [name for name in atoms.names if name.endswith(":0")]
+    assert "of the best weights of these atoms and the offset" in str(atoms).splitlines()[0]
+    of_members = model.explain(X, Y, by="atoms")
+    assert [of_members.names[j] for j in of_members.free] == ["0:0", "1:0"]
+    assert f"of {len(of_members.names) - 2} atoms in use" in str(of_members).splitlines()[0]
+    assert str(model.explain(by="families")).startswith(count)
+
+
+def test_families_left_out_have_the_reasons_of_the_fit(model):
+    some = gce.GCERegressor(basis=["tree", "neural"], max_atoms=6, cv=2, time_limit=0.0, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        some.fit(X, Y)
+    assert some.result_.left_out
+    for found in (some.explain(X, Y), some.explain(X_NEW, 9 * Y_NEW), some.explain()):
+        words = " ".join(str(found).split())
+        for name, reason in some.result_.left_out:
+            assert f"{name} is left out: {reason}." in words
+        assert "predictions are faster" not in words
+    # what would be better on other rows is no reason of the fit
+    turned = model.explain(X_NEW, -Y_NEW)
+    assert (turned.alignment[~turned.used] < 0).any()
+    words = " ".join(str(turned).split())
+    assert words.count("left out") == len(model.result_.left_out)
+    assert all(f"{name} is left out: {reason}." in words for name, reason in model.result_.left_out)
+
+
 def test_atoms_on_any_rows_share_one_simplex(model):
     found = model.explain(X_NEW, Y_NEW, by="atoms")
     assert found.weights.sum() == pytest.approx(1, abs=1e-12)
@@ -352,7 +402,7 @@ def test_without_rows_there_are_weights_and_columns(model):
     np.testing.assert_array_equal(found.n_atoms, full.n_atoms)
     assert found.importances == full.importances
     text = str(found)
-    assert text.startswith(f"{found.used.sum()} of {len(found.names)} families in use\n")
+    assert text.startswith(f"{found.used[:-1].sum()} of {len(BASES)} families in use\n")
     assert "nan" not in text + found._repr_html_()
     assert "need rows: explain(X, y)" in text
     assert list(found.to_frame().columns) == ["weight", "n_atoms"]

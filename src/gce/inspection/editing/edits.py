@@ -65,7 +65,10 @@ def explain_weights(result: FitResult, data: EditData) -> Explanation:
     """What each atom is worth, on the rows of its member."""
     problems = simplex_problems(result, data)
     parts = [
-        explain(problem.names, problem.risk, problem.outputs, problem.certified(), TOL, unit="atom")
+        replace(
+            explain(problem.names, problem.risk, problem.outputs, problem.certified(), TOL, unit="atom"),
+            free=problem.free,
+        )
         for problem in problems
     ]
     joined = Explanation.joined(parts, [1 / len(parts)] * len(parts))

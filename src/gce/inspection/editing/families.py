@@ -19,7 +19,6 @@ from gce.inspection.explanation import Explanation, explain
 from gce.losses.risk import Risk
 from gce.training.calibration import HeldOutScores, gather_held_out
 from gce.training.external_models import ExternalModel
-from gce.training.family_weights import FEWER_FAMILIES
 from gce.training.result import FitResult
 
 #: What the zero function is called beside families.
@@ -62,11 +61,11 @@ def explain_families(result: FitResult, data: EditData) -> Explanation:
     -------
     Explanation
     """
-    families = _with_rest(result)
+    families = _with_offset(result)
     problem = _simplex_problem(result, families, data)
     found = explain(problem.names, problem.risk, problem.outputs, problem.certified(), TOL, unit="family")
     counts = np.array([family.n_atoms for family in families])
-    return replace(found, n_atoms=counts, remarks=_remarks(result, data, found))
+    return replace(found, n_atoms=counts, remarks=_remarks(result, data, len(families) - 1), free=problem.free)
 
 
 def list_families(result: FitResult) -> Explanation:
@@ -80,36 +79,37 @@ def list_families(result: FitResult) -> Explanation:
     -------
     Explanation
     """
-    families = _with_rest(result)
+    families = _with_offset(result)
     weights = np.array([family.weight for family in families])
     counts = np.array([family.n_atoms for family in families])
-    return Explanation.of_weights([family.name for family in families], weights / weights.sum(), "family", counts)
+    found = Explanation.of_weights([family.name for family in families], weights / weights.sum(), "family", counts)
+    return replace(found, free=(len(families) - 1,), remarks=tuple(_left_out(result)))
 
 
-def _remarks(result: FitResult, data: EditData, found: Explanation) -> tuple[str, ...]:
+def _remarks(result: FitResult, data: EditData, count: int) -> tuple[str, ...]:
     """On which rows a fit is explained, and what else than their loss decided its weights."""
     remarks = [rows_remark(result, data.problem)]
     if result.edited:
         return tuple(remarks)
-    if not result.one_simplex and not data.problem.held_out.any(1).all() and len(found.names) > 1:
+    if not result.one_simplex and not data.problem.held_out.any(1).all() and count > 1:
         remarks.append("Where no rows are held out, families have equal weights.")
     elif result.round_weights is not None:
         remarks.append("The fit weighted single rounds instead of families; the weight of a family is their sum.")
-    elif (found.alignment[~found.used] < 0).any():
-        remarks.append(
-            f"The fit leaves out a family without which the held-out loss is at most {100 * FEWER_FAMILIES:g} % above "
-            "the least: predictions are faster without it."
-        )
-    return tuple(remarks)
+    return (*remarks, *_left_out(result))
 
 
-def _with_rest(result: FitResult) -> list[_Family]:
-    """Families, and the zero function if it has weight."""
+def _left_out(result: FitResult) -> list[str]:
+    return [f"{name} is left out: {reason}." for name, reason in result.left_out]
+
+
+def _with_offset(result: FitResult) -> list[_Family]:
+    """Families, and last the zero function, which the weights of a fit may have too."""
     families = list(_families(result))
     rest = 1 - sum(family.weight for family in families)
-    if rest > _ROUNDING:
-        families.append(_Family(_ZERO, rest, 0, lambda data, _, rows: torch.zeros_like(data.problem.y[rows])))
-    return families
+    zero = _Family(
+        _ZERO, rest if rest > _ROUNDING else 0.0, 0, lambda data, _, rows: torch.zeros_like(data.problem.y[rows])
+    )
+    return [*families, zero]
 
 
 def _simplex_problem(result: FitResult, families: list[_Family], data: EditData) -> SimplexProblem:
@@ -121,7 +121,11 @@ def _simplex_problem(result: FitResult, families: list[_Family], data: EditData)
     risk = Risk(problem.loss, first.y, (first.weight / first.weight.sum())[None], problem.offset)
     weights = np.array([family.weight for family in families])
     return SimplexProblem(
-        tuple(family.name for family in families), Outputs([own.pred for own in rows]), risk, weights / weights.sum()
+        tuple(family.name for family in families),
+        Outputs([own.pred for own in rows]),
+        risk,
+        weights / weights.sum(),
+        free=(len(families) - 1,),
     )
 
 

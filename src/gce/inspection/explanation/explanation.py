@@ -58,6 +58,8 @@ class Explanation:
         Loss of the best weights on the same rows: ``loss``, if the present weights are the best ones.
     remarks : tuple of str, optional
         Sentences on the rows, and on where the weights come from.
+    free : tuple of int, optional
+        Which of them are the offset alone: it can have any weight, and is not counted.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Explanation:
     importances: Mapping[str, float] | None = None
     best_loss: float | None = None
     remarks: tuple[str, ...] = ()
+    free: tuple[int, ...] = ()
 
     @classmethod
     def of_weights(
@@ -120,6 +123,7 @@ class Explanation:
         loss = float(sum(share * part.loss for part, share in zip(parts, shares, strict=True)))
         rises = [share * (part.loss_without - part.loss) for part, share in zip(parts, shares, strict=True)]
         times = [part.seconds for part in parts if part.seconds is not None]
+        first = np.cumsum([0, *(len(part.names) for part in parts)]).tolist()
         return cls(
             tuple(name for part in parts for name in part.names),
             np.concatenate([share * part.weights for part, share in zip(parts, shares, strict=True)]),
@@ -133,6 +137,7 @@ class Explanation:
             parts[0].unit,
             best_loss=_mean_of_known([part.best_loss for part in parts], shares),
             remarks=tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
+            free=tuple(before + j for before, part in zip(first, parts, strict=False) for j in part.free),
         )
 
     @property
@@ -160,13 +165,20 @@ class Explanation:
         """Prediction time of all members per row; NaN if unknown."""
         return np.nan if self.seconds is None else float(self.seconds.sum())
 
+    def in_use(self) -> str:
+        """How many have weight, in words; the offset is not counted."""
+        members = np.delete(self.used, np.array(self.free, dtype=np.intp))
+        return f"{members.sum()} of {len(members)} {self.unit if len(members) == 1 else PLURAL[self.unit]} in use"
+
     def certificate(self) -> str:
         """The loss and its certificate, as a sentence."""
-        used, members = int(self.used.sum()), len(self.names)
-        count = f"{used} of {members} {PLURAL[self.unit] if members > 1 else self.unit} in use"
         if not self.on_rows:
-            return count
-        return f"loss {self.loss:.4g}, proven within {format_bound(self.gap)} of the best convex combination; {count}"
+            return self.in_use()
+        best = "convex combination"
+        if self.free:
+            one = len(self.names) - len(self.free) == 1
+            best = f"weights of {f'this {self.unit}' if one else f'these {PLURAL[self.unit]}'} and the offset"
+        return f"loss {self.loss:.4g}, proven within {format_bound(self.gap)} of the best {best}; {self.in_use()}"
 
     def to_frame(self) -> Any:
         """Return the table as a pandas DataFrame with one row per member, the largest weight first.

@@ -128,18 +128,14 @@ class ExplanationDisplay:
 
     def _title(self, drawn: Any) -> None:
         explanation = self.explanation
-        used, members = int(explanation.used.sum()), len(explanation.names)
-        loss, gap = (
-            f"loss {explanation.loss:.4g} (grey line)",
-            f"proven within {format_bound(explanation.gap)} of the best",
-        )
-        words = f"{used} of {members} {PLURAL[explanation.unit]} in use"
+        words = explanation.in_use()
         if explanation.on_rows:
-            words = f"{loss}, {gap}; {words}"
-        if members > len(drawn):
-            rest = 1 - float(explanation.weights[drawn].sum())
-            more = f"{members - len(drawn)} more {PLURAL[explanation.unit]}"
-            words += f"\n{more}, with total weight {max(rest, 0.0):.2g}, are not shown"
+            proof = f"proven within {format_bound(explanation.gap)} of the best weights"
+            words = f"loss {explanation.loss:.4g} (grey line), {proof}; {words}"
+        hidden = np.setdiff1d(np.arange(len(explanation.names)), [*drawn, *explanation.free])
+        if len(hidden):
+            more = f"{len(hidden)} more {PLURAL[explanation.unit]}"
+            words += f"\n{more}, with total weight {explanation.weights[hidden].sum():.2g}, are not shown"
         self.ax_.set_title(words, fontsize=10, loc="left")
 
 
