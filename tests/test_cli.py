@@ -589,6 +589,27 @@ def test_terminals_of_ascii_and_of_twenty_columns(foreign, call):
         assert "…" not in narrow.stdout_bytes.decode()
 
 
+@pytest.mark.parametrize("columns", ["20", "40", "60"])
+@pytest.mark.parametrize("call", [(), ("--help",), *((name, "--help") for name in COMMANDS)], ids=" ".join)
+def test_helps_are_whole_in_ascii_and_in_narrow_terminals(tmp_path, call, columns):
+    plain = command(tmp_path, *call, encoding="ascii", columns=columns)
+    assert plain.exit_code == (0 if call else 2)
+    shown = (plain.stdout_bytes + plain.stderr_bytes).decode("ascii")
+    narrow = command(tmp_path, *call, columns=columns)
+    wide = command(tmp_path, *call, columns="200")
+    names = set(re.findall(r"(?<!\S)--[a-z-]+", wide.output)) | (set() if any(call[:-1]) else set(COMMANDS))
+    assert "--help" in names
+    for text in (shown, narrow.output):
+        assert names <= set(re.findall(r"[a-z-]+", text))
+        assert "…" not in text
+
+
+def test_usage_errors_are_told_in_ascii_and_in_narrow_terminals(tmp_path):
+    done = command(tmp_path, "inspect", "m.safetensors", "--größe", encoding="ascii", columns="20")
+    assert done.exit_code == 2
+    assert r"--gr\xf6\xdfe" in done.stderr_bytes.decode("ascii")
+
+
 def test_names_are_whole_in_ascii_and_in_twenty_columns(foreign):
     # in a process of its own, as a terminal would have it
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUTF8"}

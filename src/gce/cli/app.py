@@ -6,10 +6,12 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer import rich_utils
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from gce._utils.version import __version__
+from gce.cli.rendering import WideConsole
 
 #: What the help of ``gce`` says of each command: the first paragraph of its function, which it does not load.
 COMMANDS = {
@@ -22,6 +24,9 @@ COMMANDS = {
     "warmup": "Prepare a machine or a container image, so that its first fit is as fast as any other.",
 }
 _OPTIONS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "markdown"}
+
+# typer has no option for the console of helps and usage errors, and its own fails in terminals of ASCII
+setattr(rich_utils, "Console", WideConsole)  # noqa: B010
 
 
 class _Commands(TyperGroup):

@@ -58,6 +58,17 @@ class SafeConsole(Console):
         return text if encodable(text, self.encoding) else in_encoding(text, self.encoding)
 
 
+class WideConsole(SafeConsole):
+    """A console of at least the columns that a table needs.
+
+    In a narrow terminal columns of a few letters would be less readable than lines that it wraps.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.width = max(self.width, _LEAST_WIDTH)
+
+
 def encodable(text: str, encoding: str | None) -> bool:
     """Whether an encoding has all letters of a text."""
     try:
@@ -78,9 +89,7 @@ def _stderr() -> Console:
 
 def show(*parts: RenderableType) -> None:
     """Print results on standard output."""
-    console = SafeConsole(file=sys.stdout, highlight=False)
-    # in a narrow terminal columns of a few letters would be less readable than lines that it wraps
-    console.width = max(console.width, _LEAST_WIDTH)
+    console = WideConsole(file=sys.stdout, highlight=False)
     for part in parts:
         # lines are left to the terminal to wrap, so that copied paths are whole
         console.print(part, soft_wrap=isinstance(part, str))
