@@ -410,6 +410,17 @@ def test_labels_that_are_written_in_another_way_are_shown(known, labels, words):
     assert words in str(error.value)
 
 
+def test_labels_that_the_fit_did_not_have_are_counted_and_shown(capsys):
+    train = Rows("t.csv", pl.DataFrame(), pl.Series("y", ["yes", "no"] * 9))
+    test = Rows("e.csv", pl.DataFrame(), pl.Series("y", ["Yes"] * 5 + ["no"] * 4 + ["?"]))
+    check_test(Task.classification, train, test)
+    said = capsys.readouterr().err
+    assert "e.csv has labels in 'y' that the fit did not have, '?', 'Yes': its 6 rows with them are counted as" in said
+    assert "(the fit had 'no', 'yes')" in said
+    check_test(Task.classification, train, train)
+    assert not capsys.readouterr().err
+
+
 def test_a_test_target_of_another_kind_is_refused():
     numbers, text = pl.Series("y", [1.5, 2.5]), pl.Series("y", ["n/a", "2.5"])
     with pytest.raises(DataError, match=r"e\.csv has 'n/a' in the target 'y', which was numbers in the fit"):

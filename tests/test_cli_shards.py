@@ -133,6 +133,40 @@ def test_what_files_cannot_have_is_refused(folder, words, said):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("fitted", "labels", "said"),
+    [
+        (["no", "yes"], [0, 1], "has the labels '0', '1' in 'label', and the fit had 'no', 'yes': none is the same"),
+        (["no", "yes"], [False, True], "has the labels 'false', 'true' in 'label', and the fit had 'no', 'yes'"),
+        ([0, 1], [3, 4], "has the labels 3, 4 in 'label', and the fit had 0, 1: none is the same"),
+        ([0.0, 1.0], ["no", "yes"], "has 'no' in the target 'label', which was numbers in the fit"),
+        ([False, True], ["no", "yes"], "has the labels 'no', 'yes' in 'label', and the fit had False, True"),
+        (["no", "yes"], ["no", "Yes"], "labels in 'label' that the fit did not have, 'Yes': its 20 rows with them"),
+        (["no", "yes"], ["no", "yes"], None),
+        ([0.0, 1.0], [0, 1], None),
+        (pl.Series(["no", "yes"], dtype=pl.Categorical), ["no", "yes"], None),
+        (pl.Series(["no", "yes"], dtype=pl.Categorical), ["No", "Yes"], "has the labels 'No', 'Yes' in 'label'"),
+    ],
+)
+def test_test_labels_of_another_kind_are_shown_before_the_fit_of_files(tmp_path, monkeypatch, fitted, labels, said):
+    def fit(self, *given, **more):
+        raise ValueError("reached")
+
+    monkeypatch.setattr(gce.GCEClassifier, "fit", fit)
+    parts, x = tmp_path / "data", np.arange(20.0) / 3
+    parts.mkdir()
+    # each label is in one of the files
+    for i in range(2):
+        rows = pl.DataFrame({"x": x, "label": pl.Series(fitted).gather([i] * len(x))})
+        rows.write_parquet(parts / f"{i}.parquet")
+    pl.DataFrame({"x": [*x, *x], "label": np.repeat(labels, len(x))}).write_csv(tmp_path / "test.csv")
+    stderr = call("fit", parts, "-t", "label", "--test", tmp_path / "test.csv", code=1).stderr
+    refused = said is not None and "did not have" not in said
+    assert ("reached" in stderr) != refused
+    assert ("test.csv" in stderr) == (said is not None)
+    assert said is None or said in stderr
+
+
 def test_patterns_that_match_nothing_or_other_files(folder):
     assert "no file matches the pattern" in call("fit", folder / "none*.parquet", "-t", "y", code=1).stderr
     assert "does not end in one of .parquet" in call("fit", folder / "*.csv", "-t", "y", code=1).stderr

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from sklearn.base import is_classifier
 
 from gce.cli.failures import DataError
 from gce.cli.models import load_model
 from gce.cli.reading import Cells, read_table
 from gce.cli.rows import Columns, Rows, evaluation_rows
-from gce.cli.tasks import MAX_CLASSES, ROWS_PER_CLASS, Task, check_kind
+from gce.cli.tasks import MAX_CLASSES, ROWS_PER_CLASS, Task, check_kind, check_labels, values
 from gce.cli.training import Training
 from gce.distributed.world import World, process_group
 from gce.preprocessing.dates import are_iso_dates
@@ -105,16 +106,33 @@ def open_training(
     )  # fmt: skip
     opened = shards.open()
     task, reason = resolve_shard_task(task, opened)
-    test_rows = None if test is None or world.rank else _test_rows(test, columns, opened, cells, categorical)
+    test_rows = None if test is None or world.rank else _test_rows(test, columns, opened, task, cells, categorical)
     return Training(train, opened.rows, len(opened.columns), task, reason, (shards,), test=test_rows, shown=test_rows)
 
 
-def _test_rows(test: str, columns: Columns, opened: OpenShards, cells: Cells, categorical: Sequence[str]) -> Rows:
+def _test_rows(
+    test: str, columns: Columns, opened: OpenShards, task: Task, cells: Cells, categorical: Sequence[str]
+) -> Rows:
     text = [name for name in opened.schema.names if kind_of(opened.schema.field(name).type) == "text"]
     frame = read_table(test, cells, text, [*columns.special, *categorical])
     rows = evaluation_rows(test, frame, columns, opened.columns, drop_missing_target=False)
     check_kind(kind_of(opened.schema.field(columns.target).type), rows.y, rows.file)
+    if task is Task.classification:
+        labels = values(rows.y, task)
+        check_labels(_known_labels(opened, set(labels.tolist())), labels, columns.target, rows.file)
     return rows
+
+
+def _known_labels(opened: OpenShards, wanted: set[Any]) -> list[Any]:
+    """Labels of the files, which are read one after another until all wanted ones are among them."""
+    (name,) = opened.targets
+    known: set[Any] = set()
+    for i in range(len(opened.units)):
+        y = pl.Series(name, pl.from_arrow(opened.read(i, [name])[name].unique())).drop_nulls()
+        known.update(values(y.drop_nans() if y.dtype.is_float() else y, Task.classification).tolist())
+        if wanted <= known:
+            break
+    return sorted(known)
 
 
 def resolve_shard_task(task: Task, opened: OpenShards) -> tuple[Task, str]:

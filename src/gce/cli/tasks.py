@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
@@ -11,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gce.cli.failures import DataError
-from gce.cli.rendering import some
+from gce.cli.rendering import counted, some, warn
 from gce.estimators import GCEClassifier, GCERegressor
 from gce.losses import REGRESSION
 from gce.preprocessing.dates import are_iso_dates
@@ -94,11 +95,18 @@ def check_kind(kind: str | None, y: pl.Series, file: str) -> None:
 
 def check_labels(known: Sequence[Any], labels: NDArray[Any], target: str, file: str) -> None:
     """Check that labels of a test table are among those of the fit: if none is, they are written in another way."""
-    others = sorted(set(labels.tolist()))
-    if set(known).isdisjoint(others):
+    rows = Counter(labels.tolist())
+    others = sorted(rows.keys() - set(known))
+    if len(others) == len(rows):
         raise DataError(
             f"{file} has the labels {some(others)} in {target!r}, and the fit had {some(list(known))}: none is the "
             "same, write them in the same way"
+        )
+    if others:
+        count = sum(rows[label] for label in others)
+        warn(
+            f"{file} has labels in {target!r} that the fit did not have, {some(others)}: its {counted(count, 'row')} "
+            f"with them are counted as errors (the fit had {some(list(known))})"
         )
 
 
