@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import gce
 from gce.cli.app import app
+from gce.cli.reading import Cells, find_dates, read_table
 
 TINY = [
     word for s in ("max_atoms=3", "basis=neural", "basis__hidden=3", "basis__max_epochs=3") for word in ("--set", s)
@@ -54,6 +55,24 @@ def test_text_that_is_dates_but_for_one_value_stays_text(tmp_path, odd):
     done = call("fit", path, "-t", "sold", *TINY)
     assert "dates:" not in done.stdout
     assert "reads as ISO 8601 dates is treated as categories: 'day'" in done.stderr
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, True), (12, True), (40, True), (41, False), (0, False)])
+def test_a_word_among_dates_is_pointed_at(tmp_path, capsys, count, said):
+    path = tmp_path / "days.csv"
+    days = pl.date_range(datetime.date(2024, 1, 1), datetime.date(2024, 3, 20), eager=True).cast(str).to_list()
+    days[3 : 3 + count] = ["NA"] * count
+    pl.DataFrame({"day": days, "kind": ["a", "b"] * 40, "sold": 1.5}).write_csv(path)
+    frame = read_table(str(path))
+    assert [column.name for column in find_dates(str(path), frame, ["sold"])] == ([] if count else ["day"])
+    shown = capsys.readouterr().err
+    words = f"column 'day' is text, though {80 - count} of its 80 values are dates: use --missing 'NA' to read it so"
+    assert (words in shown) == said
+    assert "'kind'" not in shown
+    # the advice can be followed, and columns that are to be text are
+    find_dates(str(path), read_table(str(path), Cells(missing=["NA"])), [])
+    find_dates(str(path), frame, ["day"])
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("default:.*ISO 8601")

@@ -173,6 +173,15 @@ def test_a_csv_of_any_encoding_is_the_table_it_was(tmp_path, encoding):
     assert read_table(str(path), Cells(encoding=encoding)).equals(WORDS, null_equal=True)
 
 
+@pytest.mark.parametrize("other", ["latin-1", "utf-8", "utf-16-be"])
+@pytest.mark.parametrize("encoding", MARKED)
+def test_a_byte_order_mark_is_more_certain_than_an_encoding(tmp_path, encoding, other):
+    path, content = tmp_path / "t.csv", WORDS.write_csv().encode(encoding)
+    for written in (content, gzip.compress(content)):
+        path.write_bytes(written)
+        assert read_table(str(path), Cells(encoding=other)).equals(WORDS, null_equal=True)
+
+
 def test_bytes_that_are_not_utf_8_are_found_wherever_they_are(tmp_path):
     path = tmp_path / "t.csv"
     for content in (b"caf\xe9,b\n1,2\n", b"a,b\n1,caf\xe9\n", b"a,b\n" + b"1,x\n" * 50_000 + b"1,caf\xe9\n"):

@@ -20,8 +20,8 @@ from pathlib import Path
 import polars as pl
 
 from gce.cli.failures import DataError
-from gce.cli.rendering import some, warn
-from gce.preprocessing.dates import are_iso_dates
+from gce.cli.rendering import counted, some, warn
+from gce.preprocessing.dates import ISO_DATE, are_iso_dates
 
 Source = Path | io.BytesIO
 
@@ -36,8 +36,9 @@ _READERS: dict[str, Callable[[Source], pl.DataFrame]] = {
 }
 _SEPARATORS = ",;\t|"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-#: Of UTF-32 before UTF-16, whose mark begins it; that of UTF-8 polars knows.
+#: Of UTF-32 before UTF-16, whose mark begins it.
 _BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -58,7 +59,7 @@ class Cells:
     missing : sequence of str
         Values of a CSV that are missing, besides empty ones.
     encoding : str, optional
-        The encoding of a CSV. Default: UTF-8, or what a byte order mark says.
+        The encoding of a CSV without a byte order mark. Default: UTF-8.
     dates : sequence of str
         Columns of text that are ISO 8601 dates.
     find_dates : bool
@@ -117,11 +118,23 @@ def find_dates(path: str, frame: pl.DataFrame, others: Collection[str]) -> list[
     """The columns of text, but for some others, of which all values are ISO 8601 dates, as dates."""
     found = []
     for column in frame:
-        if column.dtype == pl.String and column.name not in others and are_iso_dates(column.to_numpy()):
+        if column.dtype != pl.String or column.name in others:
+            continue
+        _warn_of_words_among_dates(column)
+        if are_iso_dates(column.to_numpy()):
             # what a few values spoil is left to the warning of the fit
             with suppress(DataError):
                 found.append(_parse_dates(path, column))
     return found
+
+
+def _warn_of_words_among_dates(column: pl.Series) -> None:
+    """Warn if words make a column of dates text: each distinct date would be a category."""
+    cells = column.drop_nulls()
+    words = cells.filter(~cells.str.contains(f"^(?:{ISO_DATE.pattern})$"))
+    if 0 < len(words) <= len(cells) / 2:
+        dates = f"{len(cells) - len(words):,} of its {counted(len(cells), 'value')}"
+        warn(f"column {column.name!r} is text, though {dates} are dates: use --missing {words[0]!r} to read it so")
 
 
 def named(path: str) -> str:
@@ -161,21 +174,28 @@ def _without_index(path: str, frame: pl.DataFrame, index: Sequence[str], keep: C
 
 
 def _as_utf8(path: str, source: Source, head: bytes, encoding: str | None) -> Source:
-    """A CSV in UTF-8, which is what polars reads."""
-    encoding = encoding or next((name for mark, name in _BYTE_ORDER_MARKS.items() if head.startswith(mark)), None)
-    if encoding is None:
+    """A CSV in UTF-8, which is what polars reads: a byte order mark is more certain than ``encoding``."""
+    known = _marked(head) or encoding
+    # polars knows the mark of UTF-8
+    if known is None or _marked(head) == "utf-8":
         _check_utf8(path, head)
         return source
-    raw = source.read_bytes() if isinstance(source, Path) else source.getvalue()
+    raw = _decompressed(path, source.read_bytes() if isinstance(source, Path) else source.getvalue())
+    known = _marked(raw) or known
     try:
-        return io.BytesIO(_decompressed(path, raw).decode(encoding).removeprefix("\ufeff").encode())
+        return io.BytesIO(raw.decode(known).removeprefix("\ufeff").encode())
     except LookupError as error:
         raise DataError(
-            f"--encoding {encoding!r} is not an encoding of text: use utf-8, utf-16, latin-1, cp1252 or another one "
+            f"--encoding {known!r} is not an encoding of text: use utf-8, utf-16, latin-1, cp1252 or another one "
             "that Python knows"
         ) from error
     except UnicodeError as error:
-        raise DataError(f"{named(path)} is not text in the encoding {encoding!r} ({error})") from error
+        raise DataError(f"{named(path)} is not text in the encoding {known!r} ({error})") from error
+
+
+def _marked(head: bytes) -> str | None:
+    """The encoding that a byte order mark says."""
+    return next((name for mark, name in _BYTE_ORDER_MARKS.items() if head.startswith(mark)), None)
 
 
 def _decompressed(path: str, raw: bytes) -> bytes:

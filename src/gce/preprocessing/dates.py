@@ -31,7 +31,8 @@ _FIRST, _LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59.
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DAY = 86_400
 _FIXED_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d\d):?(\d\d)(?::(\d\d))?")
-_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
+#: Text in the form of an ISO 8601 date, which may have more numbers than the calendar.
+ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
 #: Share of the values of a text column that must be dates for an offer, and how many of its values are tried.
 _OFFERED_SHARE, _TRIED = 0.95, 1000
 
@@ -379,7 +380,7 @@ def are_iso_dates(column: NDArray[Any]) -> bool:
 
 
 def _is_iso_date(value: Any) -> bool:
-    if not isinstance(value, str) or _ISO_DATE.fullmatch(value) is None:
+    if not isinstance(value, str) or ISO_DATE.fullmatch(value) is None:
         return False
     try:
         datetime.datetime.fromisoformat(value)
