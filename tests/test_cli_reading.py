@@ -349,6 +349,16 @@ def test_what_a_table_lacks_is_named(columns, words):
     assert words in str(error.value)
 
 
+def test_one_group_is_refused_in_words_of_the_command_line(tmp_path):
+    path = tmp_path / "t.csv"
+    FRAME.with_columns(only=pl.lit("u")).write_csv(path)
+    words = ["fit", str(path), "-t", "Age", "--task", "regression", "--groups", "only"]
+    said = CliRunner().invoke(app, words).stderr
+    assert "--groups 'only' has one group only in" in said
+    assert "t.csv, 'u', so that no rows can be held out: leave out --groups, or name another column" in said
+    assert "X_val" not in said
+
+
 def test_a_test_table_may_have_more_columns_in_any_order_but_not_fewer():
     other = pl.DataFrame({"y": [1.0], "extra": [0], "job": ["z"], "Age": [9]})
     rows = evaluation_rows("e.csv", other, Columns("y", weights="w"), ["Age", "job"], drop_missing_target=False)

@@ -198,6 +198,11 @@ def _groups(path: str, frame: pl.DataFrame, columns: Columns) -> NDArray[Any] | 
         raise DataError(
             f"--groups {columns.groups!r} is missing in {counted(column.null_count(), 'row')} of {named(path)}"
         )
+    if column.n_unique() == 1:
+        raise DataError(
+            f"--groups {columns.groups!r} has one group only in {named(path)}, {column[0]!r}, so that no rows can be "
+            "held out: leave out --groups, or name another column"
+        )
     return np.asarray(column.to_list())
 
 
