@@ -167,6 +167,20 @@ def test_test_labels_of_another_kind_are_shown_before_the_fit_of_files(tmp_path,
     assert said is None or said in stderr
 
 
+@pytest.mark.filterwarnings("default:.*ISO 8601")
+def test_dates_of_text_in_files_come_with_advice_for_files(tmp_path):
+    days = np.datetime64("2024-01-01") + np.arange(80) // 2
+    rows = pl.DataFrame({"day": days.astype(str), "x": np.arange(80.0) % 7 / 3, "y": np.arange(80) % 5 / 3})
+    rows.write_parquet(tmp_path / "0.parquet")
+    words = ["-t", "y", *TINY, "--quiet"]
+    said = call("fit", tmp_path, *words).stderr
+    assert "reads as ISO 8601 dates is treated as categories: 'day'" in said
+    assert "write columns of Shards to their files with a type of dates" in said
+    # the advice can be followed
+    rows.with_columns(pl.col("day").str.to_date()).write_parquet(tmp_path / "0.parquet")
+    assert "ISO 8601" not in call("fit", tmp_path, *words).stderr
+
+
 def test_patterns_that_match_nothing_or_other_files(folder):
     assert "no file matches the pattern" in call("fit", folder / "none*.parquet", "-t", "y", code=1).stderr
     assert "does not end in one of .parquet" in call("fit", folder / "*.csv", "-t", "y", code=1).stderr

@@ -358,7 +358,8 @@ def offer_dates(names: Sequence[str], columns: Sequence[NDArray[Any]]) -> str | 
     shown = ", ".join(map(repr, found[:10])) + (f" and {len(found) - 10:,} more columns" if len(found) > 10 else "")
     return (
         f"text that reads as ISO 8601 dates is treated as categories: {shown}. Convert such columns to dates with "
-        "pandas.to_datetime(column), in polars with column.str.to_datetime(), on the command line with --dates COLUMN"
+        "pandas.to_datetime(column), in polars with column.str.to_datetime(), on the command line with --dates COLUMN; "
+        "write columns of Shards to their files with a type of dates"
     )
 
 
