@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import gce
 from gce.estimators import _shard_data
-from gce.estimators._shard_blocks import ShardReader
+from gce.estimators._shard_blocks import ShardReader, compare_files
 from gce.preprocessing.open_shards import OpenShards, digest_rows
 from test_shard_files import Again, table
 from test_world_sums import processes
@@ -164,6 +164,36 @@ def test_every_row_that_is_learned_from_is_compared_with_a_copy(tmp_path, size):
             assert re.match(r" has other values in process \d than in process \d: copy the file again", words)
             assert all(str(error).startswith(f"row group {unit} of ") for error in errors)
         write(sources[rank] / "rows.parquet", rows)
+
+
+def compared_files(sources):
+    """What each process says of the files of all before it reads rows."""
+    files = [gce.Shards(source, target="y").open().fingerprint()["files"] for source in sources]
+    with ThreadPoolExecutor(len(files)) as threads:
+        waiting = [threads.submit(compare_files, *each) for each in zip(processes(len(files)), files, strict=True)]
+        return [str(each.exception(timeout=30)) for each in waiting]
+
+
+def test_the_file_whose_copies_differ_is_named_before_rows_are_read(tmp_path):
+    sources, rows = [tmp_path / "a", tmp_path / "b", tmp_path / "a"], table(200)
+    for folder in sources[:2]:
+        folder.mkdir()
+        for name in ("p0", "p1"):
+            pq.write_table(rows, folder / f"{name}.parquet", use_dictionary=False, compression="none")
+    assert compared_files(sources) == ["None"] * 3
+    x = rows["x"].to_numpy().copy()
+    x[3] = 50.0  # the largest, which the footer has
+    larger = rows.set_column(0, "x", pa.array(x))
+    pq.write_table(larger, tmp_path / "b" / "p1.parquet", use_dictionary=False, compression="none")
+    advice = "in process 1 than in process 0: copy the file again, or let all processes read the same one"
+    assert compared_files(sources) == [f"p1.parquet has other bytes at its end {advice}"] * 3
+    pq.write_table(pa.concat_tables([rows, rows]), tmp_path / "b" / "p1.parquet")
+    assert compared_files(sources) == [f"p1.parquet has another size {advice}"] * 3
+    (tmp_path / "b" / "p1.parquet").rename(tmp_path / "b" / "p2.parquet")
+    advice = "give all processes the same files in the same order"
+    assert compared_files(sources) == [f"process 1 has p2.parquet where process 0 has p1.parquet: {advice}"] * 3
+    (tmp_path / "b" / "p2.parquet").unlink()
+    assert compared_files(sources) == [f"process 1 has no file where process 0 has p1.parquet: {advice}"] * 3
 
 
 def test_one_file_for_all_processes_is_not_read_twice(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,6 +152,37 @@ class ShardReader:
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise ValueError(f"target {target!r} has NaN or infinity in {name}: drop these rows")
         return values
+
+
+def compare_files(world: World, files: list[list[Any]]) -> None:
+    """Check, before rows are read, that the files of all processes have the same names, sizes and ends.
+
+    Parameters
+    ----------
+    world : World
+    files : list of [name, size, hash]
+        Those of this process.
+
+    Raises
+    ------
+    ValueError
+        The first file that differs, in all processes.
+    """
+    every = [json.loads(one) for one in world.gather(json.dumps(files).encode())]
+    for rank, other in enumerate(every):
+        for ours, theirs in zip_longest(every[0], other, fillvalue=(None, None, None)):
+            if ours[0] != theirs[0]:
+                first, second = ("no file" if name is None else name for name in (ours[0], theirs[0]))
+                raise ValueError(
+                    f"process {rank} has {second} where process 0 has {first}: give all processes the same files "
+                    "in the same order"
+                )
+            if ours != theirs:
+                what = "another size" if ours[1] != theirs[1] else "other bytes at its end"
+                raise ValueError(
+                    f"{ours[0]} has {what} in process {rank} than in process 0: copy the file again, or let all "
+                    "processes read the same one"
+                )
 
 
 def _weights(table: Any, column: str, name: str) -> Array:

@@ -21,7 +21,7 @@ from gce._utils.version import __version__
 from gce._utils.workspace import Workspace
 from gce.distributed import Division, World
 from gce.estimators._encoding import fit_table
-from gce.estimators._shard_blocks import ShardReader
+from gce.estimators._shard_blocks import ShardReader, compare_files
 from gce.estimators._shard_choice import HELD_OUT, Chosen, choose_rows
 from gce.estimators._shard_files import CodeFiles
 from gce.estimators._shard_statistics import learn_from_shards
@@ -73,6 +73,7 @@ def read_shards(model: Any, given: FitInput, *, seed: int, world: World, files: 
         raise ValueError("Shards for a fit need a target: give target='the name of a column'")
     _check_task(model, len(opened.targets))
     source = opened.fingerprint()
+    compare_files(world, source["files"])
     world.check_equal({"version": __version__, "torch": torch.__version__, **_words(model), **source})
     reader = ShardReader(opened, world, is_classifier(model))
     chosen = choose_rows(reader, seed, _fraction(model), model.categorical_features)

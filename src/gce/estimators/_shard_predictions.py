@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gce._utils.optional import import_optional
 from gce._utils.params import among
 from gce.distributed.world import World, find_world
+from gce.estimators._shard_blocks import compare_files
 from gce.io.atomic import atomic_replace, remove_partial_files, write_bytes
 from gce.io.models import digest
 from gce.preprocessing.open_shards import OpenShards, assign
@@ -45,7 +46,8 @@ def predict_shards(model: Any, shards: Shards, folder: Path, method: str) -> lis
     _check_method(model, method)
     opened, world = shards.open(), find_world()
     columns = _columns(model, opened)
-    about = {"model": digest(model), "method": method, "shards": opened.fingerprint()}
+    about: dict[str, Any] = {"model": digest(model), "method": method, "shards": opened.fingerprint()}
+    compare_files(world, about["shards"]["files"])
     world.check_equal(about)
     _claim(folder, about, world)
     parts = [folder / f"part-{i:06d}.parquet" for i in range(len(opened.units))]
