@@ -318,6 +318,11 @@ def test_an_explanation_is_cut_and_converted():
     assert isinstance(found[1:3], ShapExplanation)
     assert (found[1:3].shape, found[-1].shape, found[..., 1].shape) == ((2, 4, 2), (4, 2), (5, 4))
     assert np.array_equal(found[..., 1].standard_errors, found.standard_errors[..., 1])
+    for j, name in enumerate(found.output_names):
+        assert np.array_equal(found[..., name].values, found.values[..., j])
+        assert np.array_equal(found[..., name].standard_errors, found.standard_errors[..., j])
+    with pytest.raises(IndexError, match="^there is no output 'q': the outputs are "):
+        found[..., "q"]
     shap = pytest.importorskip("shap")
     theirs = found.to_shap()
     assert isinstance(theirs, shap.Explanation)

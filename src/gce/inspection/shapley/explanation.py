@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gce._utils.params import short_list
+
 Array = NDArray[np.float64]
 
 
@@ -80,15 +82,23 @@ class ShapExplanation:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> Any:
-        """Some of the rows, or one; with ``[..., output]`` one of several outputs.
+        """Some of the rows, or one; with ``[..., output]`` one of several outputs, by index or name.
 
         Other indices, such as ``[:, "column"]``, are those of ``shap.Explanation``, which is what they return.
         """
         if isinstance(rows, tuple) and rows[0] is Ellipsis and len(rows) == 2 and self.output_names is not None:
-            return self._cut((..., rows[1]), self.data, None)
+            return self._cut((..., self._output(rows[1], self.output_names)), self.data, None)
         if isinstance(rows, int | np.integer | slice | list | np.ndarray):
             return self._cut(rows, self.data[rows], self.output_names)
         return self.to_shap()[rows]
+
+    def _output(self, output: Any, names: Sequence[str]) -> Any:
+        """The index of one of the outputs, which may be given by its name."""
+        if not isinstance(output, str):
+            return output
+        if output not in names:
+            raise IndexError(f"there is no output {output!r}: the outputs are {short_list(names)}")
+        return list(names).index(output)
 
     def _cut(self, index: Any, data: NDArray[Any], output_names: Sequence[str] | None) -> ShapExplanation:
         errors = None if self.standard_errors is None else self.standard_errors[index]
