@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -12,6 +13,7 @@ from sklearn.metrics import PredictionErrorDisplay
 from gce._utils.optional import import_optional
 from gce.inspection.plotting.style import axes_for
 from gce.preprocessing.frames import is_frame
+from gce.preprocessing.schema import column_index
 
 
 def calibration_display(model: Any, X: Any, y: Any, *, n_bins: int = 10, ax: Any = None, **kwargs: Any) -> Any:
@@ -69,7 +71,7 @@ def calibration_display(model: Any, X: Any, y: Any, *, n_bins: int = 10, ax: Any
 
 
 def partial_dependence_display(model: Any, X: Any, features: Any, *, ax: Any = None, **kwargs: Any) -> Any:
-    """Plot partial dependence, of columns of integers too, which scikit-learn refuses.
+    """Plot partial dependence; scikit-learn is told which columns are categories, and integers are read as numbers.
 
     Parameters
     ----------
@@ -105,18 +107,39 @@ def partial_dependence_display(model: Any, X: Any, features: Any, *, ax: Any = N
     from sklearn.inspection import PartialDependenceDisplay
 
     import_optional("matplotlib.pyplot", "plot")
-    return PartialDependenceDisplay.from_estimator(model, _as_floats(X), features, ax=ax, **kwargs)
-
-
-def _as_floats(X: Any) -> Any:
-    """Rows with numbers in place of integers: a grid has values between them."""
+    kinds = {column.name: column.kind for column in model.table_.columns} if hasattr(model, "table_") else {}
     if is_frame(X):
-        frame = nw.from_native(X, eager_only=True)
-        whole = [name for name, kind in frame.schema.items() if kind.is_integer()]
-        return frame.with_columns(nw.col(*whole).cast(nw.Float64)).to_native() if whole else X
-    if not hasattr(X, "dtype"):
-        X = np.asarray(X)
-    return X.astype(np.float64) if X.dtype.kind in "iu" else X
+        # scikit-learn's own function changes columns of pandas and arrays only
+        X = nw.from_native(X, eager_only=True).to_pandas()
+        names: list[Any] = list(X.columns)
+    else:
+        X = X if hasattr(X, "dtype") else np.asarray(X)
+        names = list(kinds) or list(range(X.shape[1]))
+    categories = [j for j, name in enumerate(names) if kinds.get(name) == "category"]
+    for feature in features:
+        for one in feature if isinstance(feature, tuple | list) else (feature,):
+            name = names[column_index("features", one, [str(name) for name in names])]
+            _check_drawable(name, kinds.get(name), X)
+    given = {"categorical_features": categories} | kwargs if categories else kwargs
+    return PartialDependenceDisplay.from_estimator(model, _as_floats(X, categories), features, ax=ax, **given)
+
+
+def _check_drawable(name: Any, kind: str | None, X: Any) -> None:
+    """Refuse columns that scikit-learn makes no grid of."""
+    dated = kind in ("date", "duration")
+    if dated or (kind == "category" and is_frame(X) and X[name].isna().any()):
+        what = f"{kind}s" if dated else "missing categories"
+        raise ValueError(
+            f"column {name!r} has {what}, which scikit-learn does not draw: use gce.inspection.partial_dependence"
+        )
+
+
+def _as_floats(X: Any, categories: Sequence[int]) -> Any:
+    """Rows with numbers in place of integers, but for categories: a grid has values between them."""
+    if is_frame(X):
+        whole = [j for j, dtype in enumerate(X.dtypes) if dtype.kind in "iu" and j not in categories]
+        return X.astype({X.columns[j]: np.float64 for j in whole}) if whole else X
+    return X.astype(np.float64) if X.dtype.kind in "iu" and not categories else X
 
 
 def residual_display(model: Any, X: Any, y: Any, *, output: int = 0, ax: Any = None, **kwargs: Any) -> Any:
