@@ -7,6 +7,7 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_absolute_error
 
 import gce
@@ -216,13 +217,47 @@ def test_partial_dependence_of_integers_is_drawn(kind):
         "polars": lambda: pytest.importorskip("polars").DataFrame(whole, schema=["a", "b"]),
     }[kind]()
     model = gce.GCERegressor(basis="tree", max_atoms=4, cv=2, random_state=0).fit(rows, whole[:, 0] + whole[:, 1])
-    if kind == "polars":
-        # scikit-learn's own function changes columns of pandas and arrays only
-        rows = rows.to_pandas()
     shown = partial_dependence_display(model, rows, [1], grid_resolution=4, percentiles=(0, 1))
     expected = partial_dependence(model, rows, 1, grid_resolution=4, percentiles=(0, 1))
     np.testing.assert_allclose(shown.pd_results[0]["average"], expected.average, rtol=1e-9)
     np.testing.assert_allclose(shown.pd_results[0]["grid_values"][0], expected.grid_values[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_partial_dependence_of_every_kind_of_column_is_drawn(library):
+    pd = pytest.importorskip("pandas")
+    numbers = np.random.default_rng(0).normal(size=(600, 3))
+    kind = np.array(["red", "green", "blue"])[np.digitize(numbers[:, 1], [-0.5, 0.5])]
+    level = np.array(["low", "high"])[(numbers[:, 2] > 0).astype(int)]
+    columns = {"kind": kind, "x": numbers[:, 0], "level": pd.Categorical(level), "flag": numbers[:, 2] > 0.3}
+    rows = pd.DataFrame(columns | {"day": pd.date_range("2020-01-01", periods=600, unit="us")})
+    if library == "polars":
+        rows = pytest.importorskip("polars").from_pandas(rows)
+    y = numbers[:, 0] + 3 * (kind == "red") - (level == "low") * (kind != "blue") + (numbers[:, 2] > 0.3)
+    model = gce.GCERegressor(basis="tree", max_iter=9, cv=2, random_state=0).fit(rows, y)
+    # in another order than that of the fit
+    turned = rows[["day", "flag", "level", "x", "kind"]]
+    features = ["kind", "x", "level", "flag", ("kind", "level")]
+    shown = partial_dependence_display(model, turned, features, grid_resolution=5)
+    for feature, drawn in zip(features, shown.pd_results, strict=True):
+        own = partial_dependence(model, rows, feature, grid_resolution=5)
+        places = []
+        for theirs, ours in zip(drawn["grid_values"], own.grid_values, strict=True):
+            if ours.dtype.kind == "f":
+                np.testing.assert_allclose(theirs, ours, rtol=1e-12)
+            places.append([list(ours).index(value) for value in theirs] if feature != "x" else list(range(len(ours))))
+        np.testing.assert_allclose(drawn["average"], own.average[np.ix_([0], *places)], rtol=1e-9)
+    by_place = partial_dependence_display(model, turned, [4], grid_resolution=5)
+    np.testing.assert_array_equal(by_place.pd_results[0]["average"], shown.pd_results[0]["average"])
+    with pytest.raises(ValueError, match=r"^column 'day' has dates, which .*: use gce\.inspection\.partial_dep"):
+        partial_dependence_display(model, turned, ["x", "day"])
+
+
+def test_partial_dependence_of_missing_categories_is_refused_in_a_sentence():
+    rows = pytest.importorskip("pandas").DataFrame({"c": ["a", None, "b"] * 30, "x": X[:, 0]})
+    model = gce.GCERegressor(basis="tree", max_iter=2, cv=2, random_state=0).fit(rows, NUMBERS)
+    with pytest.raises(ValueError, match=r"^column 'c' has missing categories, which .*: use gce\.inspection\."):
+        partial_dependence_display(model, rows, ["c"])
 
 
 def test_ensembles_and_results_are_shown_in_three_lines(regressor, mixed, jointly):
@@ -236,6 +271,35 @@ def test_ensembles_and_results_are_shown_in_three_lines(regressor, mixed, jointl
         f"{family.name} {w:.3g}" in repr(mixed.result_)
         for family, w in zip(mixed.result_.families, mixed.result_.family_weights, strict=True)
     )
+
+
+def test_one_of_anything_is_in_the_singular():
+    rows = X[:, :1]
+    model = gce.GCERegressor(basis="tree", max_iter=1, cv=None, validation_fraction=None, random_state=0)
+    result = model.fit(rows, rows[:, 0]).result_
+    assert f"{len(X)} rows and 1 column, " in repr(result)
+    text = repr(result) + repr(model.ensemble_)
+    assert "(1 round)" in text
+    assert "1 member" in text
+    assert repr(model.ensemble_).startswith("ConvexEnsemble of 1 atom in 1 member\n")
+
+
+def test_a_stack_is_shown_in_three_lines_and_has_no_rounds_to_plot():
+    members = [(f"ridge{i}", Ridge(10.0**i)) for i in range(-3, 5)]
+    stack = gce.ConvexStackingRegressor(members, cv=2, random_state=0).fit(X, NUMBERS)
+    lines = repr(stack.result_).splitlines()
+    assert len(lines) == 3
+    assert max(map(len, lines)) < 200
+    assert lines[0] == f"StackResult of 8 members and {len(X)} rows, {stack.result_.task.loss!r}"
+    heaviest = max(stack.result_.models, key=dict(zip(stack.result_.models, stack.weights_, strict=True)).get)
+    assert lines[1].startswith(f"  weights: {heaviest!r} {max(stack.weights_):.3g}, ")
+    assert lines[1].endswith(", and 3 others")
+    assert lines[2].endswith(f"{np.count_nonzero(stack.weights_)} in use")
+    words = "^this ConvexStackingRegressor has no rounds to plot: a stack solves for its weights at once$"
+    with pytest.raises(ValueError, match=words):
+        TrainingDisplay.from_estimator(stack)
+    with pytest.raises(ValueError, match=words):
+        StagedErrorDisplay.from_estimator(stack, X, NUMBERS)
 
 
 def test_stages_of_a_model_trained_at_once_are_refused(jointly):

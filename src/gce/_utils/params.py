@@ -261,6 +261,17 @@ def short_repr(value: Any) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
+def counted(count: int, noun: str) -> str:
+    """A count and its noun.
+
+    Examples
+    --------
+    >>> counted(1, "column"), counted(1200, "row")
+    ('1 column', '1,200 rows')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def short_list(values: Collection[Any]) -> str:
     """Some values for errors, and how many more there are.
 

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
+from gce._utils.params import counted
 from gce._utils.version import __version__
 from gce.cli import options
 from gce.cli.comparison import Comparison, Result, markdown_table, notes, terminal_table
@@ -19,7 +20,7 @@ from gce.cli.failures import INTERRUPTED
 from gce.cli.peers import PEERS
 from gce.cli.picture import draw
 from gce.cli.reading import Cells
-from gce.cli.rendering import counted, json_of, print_json, say, show
+from gce.cli.rendering import json_of, print_json, say, show
 from gce.cli.rows import Columns, Rows, check_test, load, text_as_dates
 from gce.cli.tasks import Task, resolve_task
 from gce.io.atomic import write_bytes

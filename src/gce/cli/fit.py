@@ -11,12 +11,13 @@ import typer
 from rich.console import RenderableType
 from rich.markup import escape
 
+from gce._utils.params import counted
 from gce._utils.version import __version__
 from gce.cli import figures, options, settings
 from gce.cli.failures import INTERRUPTED
 from gce.cli.interrupting import Interruption
 from gce.cli.reading import Cells
-from gce.cli.rendering import counted, grid, print_json, show, size, warn
+from gce.cli.rendering import grid, print_json, show, size, warn
 from gce.cli.rows import Columns, Rows, text_as_dates
 from gce.cli.shards import open_training, processes, refuse
 from gce.cli.tasks import Task, new_model, task_of_loss, values

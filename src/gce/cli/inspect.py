@@ -12,11 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 from sklearn.base import is_classifier, is_regressor
 
-from gce._utils.params import changed_parameters
+from gce._utils.params import changed_parameters, counted
 from gce._utils.text import escape_control
 from gce.cli import figures, options
 from gce.cli.models import load_model
-from gce.cli.rendering import counted, grid, print_json, show, size
+from gce.cli.rendering import grid, print_json, show, size
 from gce.io import container
 from gce.training.result import FitResult
 

@@ -117,11 +117,6 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 row``, ``1,600 rows``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def size(count: int) -> str:
     """A file size in B, kB or MB."""
     if count < 1000:

@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gce._utils.params import counted
 from gce.cli.failures import DataError
 from gce.cli.reading import Cells, find_dates, named, read_table
-from gce.cli.rendering import counted, some, warn
+from gce.cli.rendering import some, warn
 from gce.cli.tasks import Task, check_kind, check_labels, values
 
 #: Names of identifiers, and how many rows a column must number to be one.

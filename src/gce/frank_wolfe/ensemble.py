@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gce._utils.params import short_list
+from gce._utils.params import counted, short_list
 from gce.bases.base import Atoms, Zero
 from gce.preprocessing.mixed import Rows
 
@@ -68,8 +68,8 @@ class ConvexEnsemble(nn.Module):
             kinds[type(part).__name__], first = (count + len(part), weight + share), first + len(part)
         listed = ", ".join(f"{count:,} {kind} (weight {weight:.3g})" for kind, (count, weight) in kinds.items())
         offset, bound = (short_list([round(v, 6) for v in own.tolist()]) for own in (self.offset, self.bound))
-        members = f"{self.members} member{'s' if self.members > 1 else ''}"
-        return f"ConvexEnsemble of {len(self):,} atoms in {members}\n  {listed}\n  offset {offset}, bound {bound}"
+        atoms, members = counted(len(self), "atom"), counted(self.members, "member")
+        return f"ConvexEnsemble of {atoms} in {members}\n  {listed}\n  offset {offset}, bound {bound}"
 
     @property
     def members(self) -> int:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gce._utils.params import counted
 from gce.bases.base import Atoms, Basis
 from gce.frank_wolfe.ensemble import ConvexEnsemble
 from gce.losses import Loss
@@ -111,15 +112,15 @@ class FitResult:
 
     def __repr__(self) -> str:
         """Rows, families and ensemble in three lines."""
-        columns, members = len(self.table.columns), self.members
+        rows, columns = counted(self.n_samples, "row"), counted(len(self.table.columns), "column")
         rounds = ", ".join(
-            f"{family.name} {weight:.3g} ({len(family.history):,} {family.unit}{'s' * (len(family.history) != 1)})"
+            f"{family.name} {weight:.3g} ({counted(len(family.history), family.unit)})"
             for family, weight in zip(self.families, self.family_weights, strict=True)
         )
-        atoms = f"{len(self.ensemble):,} atoms in {members} member{'s' if members > 1 else ''}"
+        atoms = f"{counted(len(self.ensemble), 'atom')} in {counted(self.members, 'member')}"
         loss = "" if self.edited or self.best_validation is None else f", held-out value {self.best_validation:.4g}"
         return (
-            f"FitResult of {self.n_samples:,} rows and {columns:,} columns, {self.loss!r}\n"
+            f"FitResult of {rows} and {columns}, {self.loss!r}\n"
             f"  weights of families: {rounds or 'none, because an edit re-optimised the weights of atoms'}\n"
             f"  {atoms}{loss}"
         )

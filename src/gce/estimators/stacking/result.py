@@ -8,11 +8,15 @@ from typing import Any, Generic, TypeVar
 
 from sklearn.utils import Bunch
 
+from gce._utils.params import counted, short_repr
 from gce.estimators.stacking.checks import is_dropped
 from gce.estimators.stacking.out_of_fold import OutOfFold
 from gce.estimators.stacking.task import StackTask
 from gce.frank_wolfe.simplex import Solution
 from gce.training.predictions import Array
+
+#: Members whose weights are shown.
+_SHOWN = 5
 
 Task = TypeVar("Task", bound=StackTask)
 
@@ -39,6 +43,19 @@ class StackResult(Generic[Task]):
     solution: Solution
     out_of_fold: OutOfFold | None
     seed: int
+
+    def __repr__(self) -> str:
+        """Members, their heaviest weights, and what these were solved to, in three lines."""
+        weights = sorted(zip(self.models, self.solution.weights, strict=True), key=lambda pair: -pair[1])
+        shown = ", ".join(f"{short_repr(name)} {weight:.3g}" for name, weight in weights[:_SHOWN])
+        others = f", and {len(weights) - _SHOWN:,} others" if len(weights) > _SHOWN else ""
+        rows = "no kept rows" if self.out_of_fold is None else counted(len(self.out_of_fold.rows), "row")
+        return (
+            f"StackResult of {counted(len(weights), 'member')} and {rows}, {self.task.loss!r}\n"
+            f"  weights: {shown}{others}\n"
+            f"  loss {self.solution.loss:.4g}, at most {max(self.solution.gap, 0.0):.2g} above the least; "
+            f"{len(self.solution.used):,} in use"
+        )
 
     @property
     def models(self) -> dict[str, Any]:

@@ -127,8 +127,16 @@ def family_curves(model: Any) -> tuple[FamilyCurves, ...]:
     )
 
 
+def _of_rounds(model: Any) -> FitResult:
+    """The result of a model that was fitted in rounds or epochs."""
+    result = model.result_
+    if not isinstance(result, FitResult):
+        raise ValueError(f"this {type(model).__name__} has no rounds to plot: a stack solves for its weights at once")
+    return result
+
+
 def _unedited(model: Any) -> FitResult:
-    result: FitResult = model.result_
+    result = _of_rounds(model)
     if result.edited:
         raise ValueError("an edited model has no rounds to plot: use the model that was edited")
     return result
@@ -205,7 +213,7 @@ def default_error(model: Any) -> tuple[str, Error]:
 
 def staged_errors(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None, error: Error) -> Array:
     """The error on given rows after each round, ``(T,)``."""
-    if not model.result_.has_stages:
+    if not _of_rounds(model).has_stages:
         raise ValueError(
             f"this {type(model).__name__} has no rounds to plot: stages are those of a GCERegressor or "
             "GCEClassifier where it was fitted"

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gce._utils.params import counted
 from gce.inspection.report.charts import sparkline
 from gce.inspection.report.evaluation import Array, Evaluation
-from gce.inspection.report.markup import NOTHING, Markup, Section, card, counted, percent, short, shown, table, tag
+from gce.inspection.report.markup import NOTHING, Markup, Section, card, percent, short, shown, table, tag
 from gce.inspection.report.scales import all_one
 from gce.preprocessing.dates import as_text
 

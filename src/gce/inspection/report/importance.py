@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.inspection import permutation_importance
 
+from gce._utils.params import counted
 from gce.inspection.report.charts import level
 from gce.inspection.report.evaluation import Array, Evaluation, name_of
-from gce.inspection.report.markup import Section, card, counted, rounded, seconds, table, tag
+from gce.inspection.report.markup import Section, card, rounded, seconds, table, tag
 from gce.losses import Squared
 
 #: Columns listed; most rows and repeats; seconds to spend, and seconds beyond which nothing is computed.

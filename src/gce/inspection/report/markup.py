@@ -117,17 +117,6 @@ def percent(share: float) -> str:
     return f"{text}\N{NO-BREAK SPACE}%"
 
 
-def counted(count: int, noun: str) -> str:
-    """A count and its noun.
-
-    Examples
-    --------
-    >>> counted(1, "column"), counted(1200, "row")
-    ('1 column', '1,200 rows')
-    """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def short(text: str, most: int) -> str:
     """Text cut to at most ``most`` characters.
 

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from gce._utils.params import counted
 from gce.inspection.report import columns, fitted, importance, timing, training, weights
 from gce.inspection.report.charts import Line, line_chart
 from gce.inspection.report.evaluation import Array, Evaluation, name_of
-from gce.inspection.report.markup import Markup, Section, card, counted, percent, shown, table
+from gce.inspection.report.markup import Markup, Section, card, percent, shown, table
 from gce.inspection.report.measures import Measure
 from gce.inspection.report.scales import fitting
 from gce.preprocessing.survival import nelson_aalen

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from gce._utils.params import counted
 from gce.inspection.report import (
     classes,
     columns,
@@ -25,7 +26,7 @@ from gce.inspection.report import (
     weights,
 )
 from gce.inspection.report.evaluation import Evaluation, evaluate
-from gce.inspection.report.markup import Markup, Section, counted, join, tag
+from gce.inspection.report.markup import Markup, Section, join, tag
 from gce.inspection.report.measures import Measure, measures
 from gce.io.atomic import write_bytes
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gce._utils.params import counted
 from gce.inspection.report.charts import guide, level, scatter_chart
 from gce.inspection.report.evaluation import Array, Evaluation, rows_of
-from gce.inspection.report.markup import NOTHING, Markup, Section, card, counted, percent, short, shown, table, tag
+from gce.inspection.report.markup import NOTHING, Markup, Section, card, percent, short, shown, table, tag
 from gce.inspection.report.scales import fitting
 from gce.inspection.report.swarm import Lane, beeswarm, shades
 from gce.inspection.shapley import ShapExplanation

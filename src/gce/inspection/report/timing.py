@@ -6,10 +6,11 @@ import time
 
 import numpy as np
 
+from gce._utils.params import counted
 from gce.inspection.plotting.readings import FamilyCurves
 from gce.inspection.report.charts import Line, line_chart
 from gce.inspection.report.evaluation import Array, Evaluation, rows_of
-from gce.inspection.report.markup import Markup, Section, card, counted, facts, seconds, shown
+from gce.inspection.report.markup import Markup, Section, card, facts, seconds, shown
 from gce.inspection.report.scales import counting, fitting
 
 #: Rows predicted; multiple of the median beyond which the first round must have compiled.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gce._utils.params import counted
 from gce.inspection.plotting.readings import FamilyCurves, TrainingCurves, default_error, staged_errors
 from gce.inspection.report.charts import Line, ends, guide, level, line_chart, ticks_below
 from gce.inspection.report.evaluation import Array, Evaluation, name_of, rows_of
@@ -12,7 +13,6 @@ from gce.inspection.report.markup import (
     Markup,
     Section,
     card,
-    counted,
     facts,
     percent,
     seconds,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gce._utils.numerals import format_bound
+from gce._utils.params import counted
 from gce.frank_wolfe.simplex import certify_weights
 from gce.inspection.report.charts import Line, line_chart
 from gce.inspection.report.evaluation import name_of
-from gce.inspection.report.markup import Markup, Section, card, counted, facts, seconds, shown
+from gce.inspection.report.markup import Markup, Section, card, facts, seconds, shown
 from gce.inspection.report.scales import counting, fitting
 from gce.inspection.report.stack.evaluation import StackEvaluation
 

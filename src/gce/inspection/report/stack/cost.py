@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gce._utils.params import counted
 from gce.inspection.report.charts import level
-from gce.inspection.report.markup import Section, card, counted, facts, percent, seconds, shown, table, tag
+from gce.inspection.report.markup import Section, card, facts, percent, seconds, shown, table, tag
 from gce.inspection.report.stack.evaluation import StackEvaluation
 
 #: Members listed.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gce._utils.numerals import format_change, format_number, format_slope
+from gce._utils.params import counted
 from gce.inspection.report.charts import dot, level
-from gce.inspection.report.markup import NOTHING, Markup, Section, card, counted, heading, shown, tag
+from gce.inspection.report.markup import NOTHING, Markup, Section, card, heading, shown, tag
 from gce.inspection.report.scales import fitting
 from gce.inspection.report.stack.evaluation import StackEvaluation
 

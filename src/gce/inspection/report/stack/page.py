@@ -8,8 +8,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from gce._utils.numerals import format_bound
+from gce._utils.params import counted
 from gce.inspection.report import classes, residuals
-from gce.inspection.report.markup import counted, seconds, shown
+from gce.inspection.report.markup import seconds, shown
 from gce.inspection.report.measures import Measure, interval
 from gce.inspection.report.page import check_folder, save
 from gce.inspection.report.stack import certificate, comparison, cost, fitted, members
