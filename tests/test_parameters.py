@@ -8,16 +8,19 @@ import warnings
 import numpy as np
 import pytest
 import torch
+import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import get_scorer_names
 
 import gce
 from gce import losses
 from gce._utils import peer_names
 from gce._utils.params import check_parameters, look_up, rules_of
 from gce.bases import BASES
+from gce.cli.settings import apply
 from gce.estimators._validation import FitInput, validate
 from gce.losses import REGRESSION, Logistic, Loss
 from gce.training.plan import plan_fit
@@ -206,7 +209,7 @@ def test_an_unknown_parameter_is_told_of_the_class_that_was_called(kind):
         ("learning_rate", "it belongs to the basis: use basis=gce.bases.Tree(learning_rate=...)"),
         ("max_depth", "it belongs to the basis: use basis=gce.bases.Tree(max_depth=...)"),
         ("num_leaves", "it belongs to the basis: use basis=gce.bases.Tree(max_leaf_nodes=...)"),
-        ("alpha", "it belongs to the loss: use loss=gce.losses.Quantile(...)"),
+        ("alpha", "it belongs to the loss: use loss=gce.losses.Quantile(quantile=...)"),
         ("early_stopping_rounds", "use n_iter_no_change=..."),
         ("cat_features", "use categorical_features=..."),
         ("categorical_feature", "use categorical_features=..."),
@@ -259,6 +262,127 @@ def test_advice_is_a_call_that_works(kind):
         if objects is not None:
             owner = getattr(getattr(gce, objects[2]), objects[3])
             assert not objects[4] or objects[4] in inspect.signature(owner).parameters
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        (gce.losses.Quantile, "alpha", "use quantile=..."),
+        (gce.losses.Quantiles, "alpha", "use levels=..."),
+        (gce.losses.Huber, "alpha", "use delta=..."),
+        (gce.losses.PseudoHuber, "epsilon", "use delta=..."),
+        (gce.losses.Tweedie, "tweedie_variance_power", "use power=..."),
+        (gce.bases.Tree, "num_leaves", "use max_leaf_nodes=..."),
+        (gce.bases.Tree, "reg_lambda", "use l2_regularization=..."),
+        (gce.bases.Tree, "max_leaf_node", "did you mean 'max_leaf_nodes'?"),
+        (gce.bases.Tree, "n_estimators", "it belongs to the estimator: use GCERegressor(max_atoms=...)"),
+        (gce.bases.Forest, "random_state", "it belongs to the estimator: use GCERegressor(random_state=...)"),
+        (gce.bases.Forest, "colsample_bynode", "use max_features=..."),
+        (gce.bases.Neural, "hidden_layer_sizes", "use hidden=..."),
+        (gce.losses.Squared, "alpha", None),
+    ],
+)
+def test_losses_and_bases_tell_our_names(kind, name, words):
+    call = f"{kind.__name__}.__init__() got an unexpected keyword argument {name!r}"
+    with pytest.raises(TypeError, match=f"^{re.escape(call if words is None else f'{call}: {words}')}$"):
+        kind(**{name: 1})
+
+
+COMPONENTS = [
+    kind
+    for package in (gce.bases, gce.losses)
+    for kind in (getattr(package, name) for name in package.__all__)
+    if isinstance(kind, type) and issubclass(kind, gce.bases.Basis | Loss)
+]
+
+
+@pytest.mark.parametrize("kind", COMPONENTS, ids=lambda kind: kind.__name__)
+def test_losses_and_bases_keep_what_scikit_learn_asks_of_them(kind):
+    signature = inspect.signature(kind)
+    assert list(signature.parameters) == list(inspect.signature(kind.__init__).parameters)[1:]
+    assert all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values())
+    for name in peer_names._PARAMETERS:
+        if name in signature.parameters:
+            continue
+        with pytest.raises(TypeError, match=f"unexpected keyword argument {name!r}") as error:
+            kind(**{name: 1})
+        advice = re.search(r": use (GCERegressor\()?(\w+)=", str(error.value))
+        if advice is not None:
+            assert advice[2] in (inspect.signature(gce.GCERegressor) if advice[1] else signature).parameters
+    if all(p.default is not p.empty for p in signature.parameters.values()):
+        assert clone(kind()).get_params().keys() == signature.parameters.keys()
+        assert repr(pickle.loads(pickle.dumps(kind()))) == repr(kind())
+
+
+def test_methods_tell_our_names():
+    model = gce.GCERegressor(basis="tree", max_iter=2, random_state=0).fit(np.eye(60), np.arange(60.0))
+    call = "GCERegressor.predict_interval() got an unexpected keyword argument 'alpha': use coverage=..."
+    with pytest.raises(TypeError, match=f"^{re.escape(call)}$"):
+        model.predict_interval(np.eye(60), alpha=0.1)
+    call = "GCERegressor.predict() got an unexpected keyword argument 'exposure': use base_score=numpy.log(exposure)"
+    with pytest.raises(TypeError, match=f"^{re.escape(call)}$"):
+        model.predict(np.eye(60), exposure=np.ones(60))
+    assert list(inspect.signature(gce.GCERegressor.predict).parameters) == ["self", "X", "base_score"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        (gce.GCERegressor, "mae", "use 'neg_mean_absolute_error'"),
+        (gce.GCERegressor, "RMSE", "use 'neg_root_mean_squared_error'"),
+        (gce.GCEClassifier, "auc", "use 'roc_auc'"),
+        (gce.GCEClassifier, "logloss", "use 'neg_log_loss'"),
+        (gce.GCEClassifier, "acuracy", "did you mean 'accuracy'?"),
+        (gce.GCERegressor, "nothing", "the names are those of sklearn.metrics.get_scorer_names()"),
+    ],
+)
+def test_scorers_of_other_libraries_are_told_ours(kind, name, words):
+    with pytest.raises(ValueError, match=f"^{re.escape(f'unknown scoring {name!r}: {words}')}$"):
+        kind(scoring=name).fit(np.eye(60), np.arange(60) % 2)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, lambda y: np.array(y, dtype=object)])
+def test_a_regressor_of_text_names_the_classifier(kind):
+    words = "^y holds text, such as 'a', not numbers: use GCEClassifier for classes$"
+    for model in (gce.GCERegressor(), gce.NGCERegressor()):
+        with pytest.raises(ValueError, match=words):
+            model.fit(np.eye(60), kind(["a", "b"] * 30))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["max_depth=3"], "'max_depth' is not a parameter: use --set basis=tree --set basis__max_depth=..."),
+        (["n_estimators=3"], "'n_estimators' is not a parameter: use --set max_atoms=..."),
+        (["alpha=.1"], "'alpha' is not a parameter: use --set loss=quantile --set loss__quantile=..."),
+        (["max_atom=3"], "'max_atom' is not a parameter: did you mean 'max_atoms'?"),
+        (["basis=tree", "basis__num_leaves=3"],
+         "'basis__num_leaves' is not a parameter: use --set basis__max_leaf_nodes=..."),
+        (["basis=tree", "basis__max_dept=3"], "'basis__max_dept' is not a parameter: did you mean 'basis__max_depth'?"),
+    ],
+)  # fmt: skip
+def test_advice_on_the_command_line_is_what_can_be_given_there(options, words):
+    model = gce.GCERegressor()
+    with pytest.raises(typer.BadParameter) as error:
+        apply(model, options)
+    assert error.value.message == words
+    usable = [f"{name}=1" for name in re.findall(r"--set (\w+)=\.\.\.", words)]
+    apply(model, [*re.findall(r"--set (\w+=\w+)", words), *usable])
+
+
+def test_every_advice_on_the_command_line_can_be_given():
+    for name in set(peer_names._PARAMETERS) - set(gce.GCERegressor().get_params()):
+        with pytest.raises(typer.BadParameter) as error:
+            apply(gce.GCERegressor(), [f"{name}=1"])
+        advice = error.value.message
+        usable = [f"{name}=1" for name in re.findall(r"--set (\w+)=\.\.\.", advice)]
+        apply(gce.GCERegressor(), [*re.findall(r"--set (\w+=\w+)", advice), *usable])
+
+
+def test_every_scorer_that_is_named_exists():
+    names = set(get_scorer_names())
+    assert set(peer_names._VALUES["scoring"].values()) <= names
+    assert not set(peer_names._VALUES["scoring"]) & names
 
 
 @pytest.mark.parametrize(

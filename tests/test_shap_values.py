@@ -321,7 +321,7 @@ def test_an_explanation_is_cut_and_converted():
     for j, name in enumerate(found.output_names):
         assert np.array_equal(found[..., name].values, found.values[..., j])
         assert np.array_equal(found[..., name].standard_errors, found.standard_errors[..., j])
-    with pytest.raises(IndexError, match="^there is no output 'q': the outputs are "):
+    with pytest.raises(IndexError, match=r"^there is no output 'q': the outputs are "):
         found[..., "q"]
     shap = pytest.importorskip("shap")
     theirs = found.to_shap()

@@ -14,7 +14,7 @@ from inspect import Parameter, signature
 from itertools import islice
 from math import inf
 from numbers import Real
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -352,8 +352,8 @@ def _keywords(method: Callable[..., Any]) -> frozenset[str] | None:
     return None if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters) else names
 
 
-def check_keywords(kind: Any, given: Iterable[str], *, fitting: bool = False) -> None:
-    """Raise a TypeError for keywords that the constructor of an estimator, or its ``fit``, does not take.
+def check_keywords(kind: Any, given: Iterable[str], method: str = "__init__") -> None:
+    """Raise a TypeError for keywords that the constructor of a class, or another method, does not take.
 
     Parameters
     ----------
@@ -361,15 +361,24 @@ def check_keywords(kind: Any, given: Iterable[str], *, fitting: bool = False) ->
         The class.
     given : iterable of str
         The keywords.
-    fitting : bool, default=False
-        Whether they are given to ``fit``.
+    method : str, default="__init__"
+        What they are given to.
     """
-    known = _keywords(kind.fit if fitting else kind.__init__)
+    known = _keywords(getattr(kind, method))
     for name in given:
         if known is not None and name not in known:
-            words = f"{kind.__name__}.{'fit' if fitting else '__init__'}() got an unexpected keyword argument {name!r}"
-            advice = _advice(kind, name, fitting=fitting)
+            words = f"{kind.__name__}.{method}() got an unexpected keyword argument {name!r}"
+            advice = _advice(kind, name, method)
             raise TypeError(f"{words}: {advice}" if advice else words)
+
+
+class Component(BaseEstimator):
+    """A parameter that is an object with parameters of its own: unknown ones are errors that name ours."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse unknown parameters before ``__init__`` does, with our names for those of other libraries."""
+        check_keywords(cls, kwargs)
+        return super().__new__(cls)
 
 
 def check_settable(kind: Any, given: Iterable[str]) -> None:
@@ -385,31 +394,33 @@ def check_settable(kind: Any, given: Iterable[str]) -> None:
     known = _keywords(kind.__init__)
     for name in given:
         unknown = known is not None and name not in known and "__" not in name
-        if unknown and (advice := _advice(kind, name, fitting=False)):
+        if unknown and (advice := _advice(kind, name, "__init__")):
             raise ValueError(f"Invalid parameter {name!r} for estimator {kind.__name__}: {advice}")
 
 
-def _advice(kind: Any, name: str, *, fitting: bool) -> str:
+def _advice(kind: Any, name: str, method: str) -> str:
     # only errors need the names of other libraries
-    from gce._utils.peer_names import parameter_advice
+    from gce._utils.peer_names import argument_advice, parameter_advice
 
+    if issubclass(kind, Component) or method not in ("__init__", "fit"):
+        return argument_advice(name, sorted(_keywords(getattr(kind, method)) or ()))
     constructor, fit = _keywords(kind.__init__) or (), _keywords(kind.fit) or ()
-    return parameter_advice(name, kind.__name__, sorted(constructor), sorted(fit), fitting=fitting)
+    return parameter_advice(name, kind.__name__, sorted(constructor), sorted(fit), fitting=method == "fit")
 
 
-def checked_keywords(fit: Callable[P, R]) -> Callable[P, R]:
-    """Decorator of ``fit``: an unknown keyword is an error that names ours, if another library has it.
+def checked_keywords(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorator of a method: an unknown keyword is an error that names ours, if another library has it.
 
     Parameters
     ----------
-    fit : callable
-        The method.
+    method : callable
+        Such as ``fit``.
     """
 
-    @wraps(fit)
+    @wraps(method)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        check_keywords(type(args[0]), kwargs, fitting=True)
-        return fit(*args, **kwargs)
+        check_keywords(type(args[0]), kwargs, method.__name__)
+        return method(*args, **kwargs)
 
     return checked
 

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
 _ROUNDS = ("max_atoms", "n_atoms", "max_epochs", "max_iter")
 _STOPPING = ("n_iter_no_change",)
 _VALIDATION = ("X_val=..., y_val=...",)
-_LEAVES = ("basis=gce.bases.Tree(max_leaf_nodes=...)",)
-_DEPTH = ("basis=gce.bases.Tree(max_depth=...)",)
-_LEAF_ROWS = ("basis=gce.bases.Tree(min_samples_leaf=...)",)
-_PENALTY = ("weight_decay", "basis=gce.bases.Tree(l2_regularization=...)")
-_ROW_SHARE = ("basis=gce.bases.Tree(subsample=...)",)
-_COLUMN_SHARE = ("basis=gce.bases.Tree(max_features=...)",)
-_BINS = ("basis=gce.bases.Tree(max_bins=...)",)
+_LEAVES = (
+    "max_leaf_nodes",
+    "basis=gce.bases.Tree(max_leaf_nodes=...)",
+)
+_DEPTH = (
+    "max_depth",
+    "basis=gce.bases.Tree(max_depth=...)",
+)
+_LEAF_ROWS = (
+    "min_samples_leaf",
+    "basis=gce.bases.Tree(min_samples_leaf=...)",
+)
+_PENALTY = ("weight_decay", "l2_regularization", "basis=gce.bases.Tree(l2_regularization=...)")
+_ROW_SHARE = (
+    "subsample",
+    "basis=gce.bases.Tree(subsample=...)",
+)
+_COLUMN_SHARE = (
+    "max_features",
+    "basis=gce.bases.Tree(max_features=...)",
+)
+_BINS = (
+    "max_bins",
+    "basis=gce.bases.Tree(max_bins=...)",
+)
 _STEPS = ("learning_rate", "basis=gce.bases.Tree(learning_rate=...)")
 _CATEGORIES = ("categorical_features",)
-_LEVEL = ("loss=gce.losses.Quantile(...)",)
+_LEVEL = (
+    "quantile",
+    "loss=gce.losses.Quantile(quantile=...)",
+)
 _BASE = ("base_score",)
 _EPOCHS = ("max_epochs", "basis=gce.bases.Neural(max_epochs=...)")
 _HIDDEN = ("hidden", "basis=gce.bases.Neural(hidden=...)")
@@ -44,9 +65,11 @@ _PARAMETERS = {
     **dict.fromkeys(("enable_categorical", "categorical_indicator"), _CATEGORIES),
     **dict.fromkeys(("objective", "loss_function", "criterion", "application"), ("loss",)),
     **dict.fromkeys(("quantile", "quantile_alpha"), _LEVEL),
-    "alpha": ("weight_decay", *_LEVEL),
-    **dict.fromkeys(("delta", "huber_slope"), ("loss=gce.losses.Huber(...)",)),
-    **dict.fromkeys(("tweedie_variance_power", "power"), ("loss=gce.losses.Tweedie(...)",)),
+    "alpha": ("weight_decay", "delta", "coverage", "levels", *_LEVEL),
+    **dict.fromkeys(("level", "tau", "quantiles"), ("levels", *_LEVEL)),
+    "confidence": ("coverage",),
+    **dict.fromkeys(("delta", "huber_slope", "epsilon"), ("delta", "loss=gce.losses.Huber(delta=...)")),
+    **dict.fromkeys(("tweedie_variance_power", "power"), ("power", "loss=gce.losses.Tweedie(power=...)")),
     "exposure": ("base_score=numpy.log(exposure)",),
     **dict.fromkeys(("offset", "base_margin", "init_score", "baseline", "offset_column"), _BASE),
     **dict.fromkeys(("eval_metric", "metric", "custom_metric", "feval"), ("scoring",)),
@@ -89,6 +112,24 @@ _VALUES = {
         "reg:tweedie": "tweedie",
         **dict.fromkeys(("survival:cox", "coxph", "cox_ph"), "cox"),
     },
+    "scoring": {
+        **dict.fromkeys(("mae", "l1", "mean_absolute_error", "absolute_error"), "neg_mean_absolute_error"),
+        **dict.fromkeys(("mse", "l2", "mean_squared_error", "squared_error"), "neg_mean_squared_error"),
+        **dict.fromkeys(("rmse", "root_mean_squared_error", "l2_root"), "neg_root_mean_squared_error"),
+        **dict.fromkeys(("mape", "mean_absolute_percentage_error"), "neg_mean_absolute_percentage_error"),
+        **dict.fromkeys(("medae", "median_absolute_error"), "neg_median_absolute_error"),
+        **dict.fromkeys(("msle", "mean_squared_log_error"), "neg_mean_squared_log_error"),
+        **dict.fromkeys(("rmsle", "root_mean_squared_log_error"), "neg_root_mean_squared_log_error"),
+        **dict.fromkeys(("logloss", "log_loss", "binary_logloss", "multi_logloss", "mlogloss"), "neg_log_loss"),
+        **dict.fromkeys(("crossentropy", "cross_entropy"), "neg_log_loss"),
+        **dict.fromkeys(("auc", "rocauc", "auroc"), "roc_auc"),
+        **dict.fromkeys(("aucpr", "prauc", "average_precision_score"), "average_precision"),
+        **dict.fromkeys(("brier", "brier_score", "brier_score_loss"), "neg_brier_score"),
+        **dict.fromkeys(("acc", "accuracy_score"), "accuracy"),
+        **dict.fromkeys(("r2_score", "r_squared"), "r2"),
+        **dict.fromkeys(("poisson", "mean_poisson_deviance"), "neg_mean_poisson_deviance"),
+        **dict.fromkeys(("gamma", "mean_gamma_deviance"), "neg_mean_gamma_deviance"),
+    },
     "basis": {
         **dict.fromkeys(("gbdt", "gbtree", "trees", "boosting", "xgboost", "lightgbm"), "tree"),
         **dict.fromkeys(("oblivious", "symmetrictree", "catboost"), "symmetric"),
@@ -96,6 +137,8 @@ _VALUES = {
         **dict.fromkeys(("nn", "mlp", "network", "neural_network"), "neural"),
     },
 }
+#: What a loss, a basis or a method may be given by mistake.
+_OF_ESTIMATORS = ("max_atoms", "n_iter_no_change", "random_state", "n_jobs", "verbose", "device", "scoring", "cv")
 _FOR = {"log_loss": "GCEClassifier", "cox": "GCESurvival"}
 
 
@@ -122,17 +165,90 @@ def parameter_advice(
     >>> parameter_advice("n_estimators", "GCERegressor", ["max_atoms"], ["X", "y"], fitting=True)
     'use GCERegressor(max_atoms=...)'
     """
+    written, fits = _alternative(name, constructor, fit, fitting=fitting)
+    if written is not None:
+        ours = written.partition("=")[0]
+        if fits:
+            return f"use fit(X, y, {written})"
+        use = f"use {owner}({written})" if fitting else f"use {written}"
+        return f"it belongs to the {ours}: {use}" if "gce." in written else use
+    near = get_close_matches(name, fit if fitting else constructor, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _alternative(
+    name: str, constructor: Collection[str], fit: Collection[str], *, fitting: bool
+) -> tuple[str | None, bool]:
+    """How the first alternative is written that there is, and whether it is an argument of ``fit``."""
     for written in (name, *_PARAMETERS.get(name.lower(), ())):
         ours, equals, _ = written.partition("=")
         written = written if equals else f"{written}=..."
         # a name that both have is the one that was not given
         if ours in constructor and (fitting or ours != name):
-            use = f"use {owner}({written})" if fitting else f"use {written}"
-            return f"it belongs to the {ours}: {use}" if "gce." in written else use
+            return written, False
         if ours in fit and (not fitting or ours != name):
-            return f"use fit(X, y, {written})"
-    near = get_close_matches(name, fit if fitting else constructor, n=1)
-    return f"did you mean {near[0]!r}?" if near else ""
+            return written, True
+    return None, False
+
+
+def argument_advice(name: str, known: Collection[str]) -> str:
+    """What to write in place of an unknown argument of a loss, a basis or a method; empty where nothing is known.
+
+    Parameters
+    ----------
+    name : str
+        The keyword.
+    known : collection of str
+        Names of the arguments that there are.
+
+    Examples
+    --------
+    >>> argument_advice("num_leaves", ["max_leaf_nodes"])
+    'use max_leaf_nodes=...'
+    >>> argument_advice("n_estimators", ["max_leaf_nodes"])
+    'it belongs to the estimator: use GCERegressor(max_atoms=...)'
+    """
+    written, _ = _alternative(name, known, (), fitting=False)
+    if written is not None:
+        return f"use {written}"
+    near = get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    ours = name if name in _OF_ESTIMATORS else _PARAMETERS.get(name.lower(), ("",))[0]
+    return f"it belongs to the estimator: use GCERegressor({ours}=...)" if ours in _OF_ESTIMATORS else ""
+
+
+def setting_advice(name: str, prefix: str, known: Collection[str], objects: Mapping[str, Mapping[str, str]]) -> str:
+    """What to give to ``--set`` in place of an unknown parameter; empty where nothing is known.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, without the prefix.
+    prefix : str
+        Such as "basis__", where it is one of an object.
+    known : collection of str
+        Names of the parameters of the model or object.
+    objects : mapping of str to mapping of str to str
+        For each parameter that is an object the names of objects, by their classes.
+
+    Examples
+    --------
+    >>> setting_advice("n_estimators", "", ["max_atoms"], {})
+    'use --set max_atoms=...'
+    >>> setting_advice("learning_rate", "", ["basis"], {"basis": {"Tree": "tree"}})
+    'use --set basis=tree --set basis__learning_rate=...'
+    """
+    written, _ = _alternative(name, known, (), fitting=False)
+    if written is None:
+        near = get_close_matches(name, known, n=1)
+        return f"did you mean {prefix + near[0]!r}?" if near else ""
+    ours, _, value = written.partition("=")
+    if not value.startswith("gce."):
+        return f"use --set {prefix}{ours}=..."
+    kind, _, inside = value.partition("(")
+    called, parameter = objects[ours][kind.rpartition(".")[2]], inside.partition("=")[0].strip(".)")
+    return f"use --set {ours}={called}" + (f" --set {ours}__{parameter}=..." if parameter else "")
 
 
 def value_advice(what: str, given: str, known: Collection[str]) -> str:

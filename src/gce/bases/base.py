@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Self, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from gce._utils.codecs import Parts
+from gce._utils.params import Component
 from gce._utils.random import RoundStreams
 from gce.bases.context import FitContext, FitDefaults
 from gce.bases.objectives import Objective
@@ -242,7 +242,7 @@ class Zero(Atoms):
         return Zero(sum(map(len, parts)), parts[0].outputs)
 
 
-class Basis(BaseEstimator, SeesRows):
+class Basis(Component, SeesRows):
     """A class of models whose outputs stay in ``[-bound, bound]``, with an oracle: ``minimize``.
 
     A basis holds parameters only. What is computed once per fit goes into the :class:`FitContext`.
@@ -292,6 +292,9 @@ class Basis(BaseEstimator, SeesRows):
     exact: ClassVar[bool] = False
     inherits: ClassVar[bool] = False
     fits_quadratics: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        super().__init__()
 
     @property
     def fit_defaults(self) -> FitDefaults:

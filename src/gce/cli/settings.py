@@ -64,8 +64,9 @@ def _check(name: str, own: str, model: BaseEstimator) -> None:
     if own in names:
         return
     # only errors need the names of other libraries
-    from gce._utils.peer_names import parameter_advice
+    from gce._utils.peer_names import setting_advice
 
-    advice = parameter_advice(own, type(model).__name__, names, (), fitting=False)
-    guess = f"{advice}{'' if advice.endswith('?') else '.'} The parameters are" if advice else "the parameters are"
-    raise typer.BadParameter(f"{name!r} is not a parameter: {guess} {', '.join(names)}", param_hint="--set")
+    objects = {owner: {type(one).__name__: called for called, one in known.items()} for owner, known in OBJECTS.items()}
+    advice = setting_advice(own, name.removesuffix(own), names, objects)
+    words = advice or f"the parameters are {', '.join(names)}"
+    raise typer.BadParameter(f"{name!r} is not a parameter: {words}", param_hint="--set")

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from gce._utils.parallel import limited
-from gce._utils.params import AUTO, NONE, POSITIVE, Rules, among, instance, within
+from gce._utils.params import AUTO, NONE, POSITIVE, Rules, among, checked_keywords, instance, within
 from gce.estimators._base import Array, ConvexModel
 from gce.estimators._validation import require_base_score
 from gce.losses import Gamma, Hazards, Loss, MultiLabel, Ordinal, Poisson, Tweedie
@@ -68,6 +68,7 @@ class Regression(RegressorMixin, ConvexModel):
         """Sorted residuals of held-out rows, ``(r, k)``, for prediction intervals."""
         return self.result_.calibration.residuals
 
+    @checked_keywords
     def predict(self, X: Any, base_score: ArrayLike | None = None) -> Array:
         """Predict the target.
 
@@ -145,6 +146,7 @@ class Regression(RegressorMixin, ConvexModel):
         """Predictions from raw scores ``(n, k)``."""
         return self.result_.target.predicted(self.loss_, pred)
 
+    @checked_keywords
     def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto") -> Array:
         """Prediction intervals, by split-conformal prediction.
 

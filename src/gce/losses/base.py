@@ -6,8 +6,9 @@ import math
 from typing import ClassVar
 
 import torch
-from sklearn.base import BaseEstimator
 from torch import Tensor
+
+from gce._utils.params import Component
 
 #: Scores and targets of at most this size, and targets of at least its reciprocal, are not what overflows.
 _ORDER_1 = 100.0
@@ -33,7 +34,7 @@ class NonFiniteError(ValueError, FloatingPointError):
     """
 
 
-class Loss(BaseEstimator):
+class Loss(Component):
     """A convex loss of one row's raw scores.
 
     A subclass needs only ``value``; the other methods have defaults, or are needed by some algorithms alone.
@@ -74,6 +75,9 @@ class Loss(BaseEstimator):
 
     #: Whether conditional means of numbers and weights (``means``) give the best scores, as forests need.
     has_means = True
+
+    def __init__(self) -> None:
+        super().__init__()
 
     @property
     def outputs_per_target(self) -> int:

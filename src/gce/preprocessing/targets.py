@@ -147,9 +147,13 @@ def as_floats(values: Any, name: str) -> Array:
 
 
 def check_regression_targets(y: Any) -> None:
-    """Raise a ValueError for regression targets ``(n,)`` or ``(n, k)`` that are dates, or integers beyond float64."""
+    """Raise a ValueError for regression targets ``(n,)`` or ``(n, k)`` that are text, dates, or beyond float64."""
     dates = isinstance(y, np.ndarray) and y.dtype.kind in "mM"
-    for value in _objects(y):
+    for value in y.ravel() if isinstance(y, np.ndarray) and y.dtype.kind in "US" else _objects(y):
+        if isinstance(value, str | bytes) and not _is_number(value):
+            raise ValueError(
+                f"y holds text, such as {short_repr(str(value))}, not numbers: use GCEClassifier for classes"
+            )
         dates = dates or isinstance(value, DATES)
         if isinstance(value, int | Fraction) and not -_MAX_TARGET <= value <= _MAX_TARGET:
             raise _too_large(value)
@@ -158,6 +162,14 @@ def check_regression_targets(y: Any) -> None:
             "y holds dates or times: convert them to numbers, such as days since a first date "
             "(pandas: (y - y.min()).dt.days)"
         )
+
+
+def _is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def check_magnitude(y: Array) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -109,6 +109,9 @@ class FitResult:
     held_out: Mapping[str, float] | None = None
     base_score: bool = False
     samples: int | None = None
+
+    #: Whether weights were solved for without rounds, as those of stacks are.
+    solved_at_once: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         """Rows, families and ensemble in three lines."""

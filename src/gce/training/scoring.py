@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from torch import Tensor
 
 from gce._utils.params import is_number, short_repr
@@ -100,6 +100,18 @@ def _check_arguments(scorer: Scorer) -> None:
         ) from error
 
 
+def _known(scoring: str) -> str:
+    """The name of a scorer, which must be one of scikit-learn's."""
+    names = get_scorer_names()
+    if scoring in names:
+        return scoring
+    # only errors need the names of other libraries
+    from gce._utils.peer_names import value_advice
+
+    advice = value_advice("scoring", scoring, names) or "the names are those of sklearn.metrics.get_scorer_names()"
+    raise ValueError(f"unknown scoring {short_repr(scoring)}: {advice}")
+
+
 class ScorerMetric:
     """A scorer as something to make small on each member's held-out rows.
 
@@ -130,7 +142,7 @@ class ScorerMetric:
         weighted: bool,
     ) -> None:
         self._kind = KnownClasses if target.classifies else KnownNumbers
-        self._scorer = check_scoring(None, scoring=scoring)
+        self._scorer = check_scoring(None, scoring=_known(scoring) if isinstance(scoring, str) else scoring)
         self._loss, self._offset, self._y, self._target = loss, offset.cpu(), y, target
         self._held_out, self._weighted = held_out, weighted
         if isinstance(scoring, str):

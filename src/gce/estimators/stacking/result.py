@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from sklearn.utils import Bunch
 
@@ -43,6 +43,9 @@ class StackResult(Generic[Task]):
     solution: Solution
     out_of_fold: OutOfFold | None
     seed: int
+
+    #: A stack has no rounds.
+    solved_at_once: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         """Members, their heaviest weights, and what these were solved to, in three lines."""

@@ -129,8 +129,8 @@ def family_curves(model: Any) -> tuple[FamilyCurves, ...]:
 
 def _of_rounds(model: Any) -> FitResult:
     """The result of a model that was fitted in rounds or epochs."""
-    result = model.result_
-    if not isinstance(result, FitResult):
+    result: FitResult = model.result_
+    if result.solved_at_once:
         raise ValueError(f"this {type(model).__name__} has no rounds to plot: a stack solves for its weights at once")
     return result
 
