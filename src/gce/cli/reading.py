@@ -19,8 +19,9 @@ from pathlib import Path
 
 import polars as pl
 
+from gce._utils.params import counted
 from gce.cli.failures import DataError
-from gce.cli.rendering import counted, some, warn
+from gce.cli.rendering import some, warn
 from gce.preprocessing.dates import ISO_DATE, are_iso_dates
 
 Source = Path | io.BytesIO

@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gce._utils.params import counted
 from gce.cli.failures import DataError
-from gce.cli.rendering import counted, some, warn
+from gce.cli.rendering import some, warn
 from gce.estimators import GCEClassifier, GCERegressor
 from gce.losses import REGRESSION
 from gce.preprocessing.dates import are_iso_dates
