@@ -129,8 +129,10 @@ def test_rows_that_are_not_those_of_the_fit_are_named():
     model = regressor().fit(X, y)
     with pytest.raises(ValueError, match="rows of positive weight, but 23 are given in X"):
         model.prune(1, X=X[1:], y=y[1:])
-    with pytest.raises(ValueError, match="X, y, sample_weight or groups differ"):
+    with pytest.raises(ValueError, match="the rows of the fit, but not as it had them: give them in their order"):
         model.prune(1, X=X[::-1], y=y[::-1])
+    with pytest.raises(ValueError, match="X, y, sample_weight or groups differ"):
+        model.prune(1, X=X + 1, y=y)
     with pytest.raises(ValueError, match=r"leave out the rows \(X, y, sample_weight\)"):
         stack().fit(X, y).prune(1, X=X, y=y)
 
