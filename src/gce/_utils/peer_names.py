@@ -8,37 +8,16 @@ from difflib import get_close_matches
 _ROUNDS = ("max_atoms", "n_atoms", "max_epochs", "max_iter")
 _STOPPING = ("n_iter_no_change",)
 _VALIDATION = ("X_val=..., y_val=...",)
-_LEAVES = (
-    "max_leaf_nodes",
-    "basis=gce.bases.Tree(max_leaf_nodes=...)",
-)
-_DEPTH = (
-    "max_depth",
-    "basis=gce.bases.Tree(max_depth=...)",
-)
-_LEAF_ROWS = (
-    "min_samples_leaf",
-    "basis=gce.bases.Tree(min_samples_leaf=...)",
-)
+_LEAVES = ("max_leaf_nodes", "basis=gce.bases.Tree(max_leaf_nodes=...)")
+_DEPTH = ("max_depth", "basis=gce.bases.Tree(max_depth=...)")
+_LEAF_ROWS = ("min_samples_leaf", "basis=gce.bases.Tree(min_samples_leaf=...)")
 _PENALTY = ("weight_decay", "l2_regularization", "basis=gce.bases.Tree(l2_regularization=...)")
-_ROW_SHARE = (
-    "subsample",
-    "basis=gce.bases.Tree(subsample=...)",
-)
-_COLUMN_SHARE = (
-    "max_features",
-    "basis=gce.bases.Tree(max_features=...)",
-)
-_BINS = (
-    "max_bins",
-    "basis=gce.bases.Tree(max_bins=...)",
-)
+_ROW_SHARE = ("subsample", "basis=gce.bases.Tree(subsample=...)")
+_COLUMN_SHARE = ("max_features", "basis=gce.bases.Tree(max_features=...)")
+_BINS = ("max_bins", "basis=gce.bases.Tree(max_bins=...)")
 _STEPS = ("learning_rate", "basis=gce.bases.Tree(learning_rate=...)")
 _CATEGORIES = ("categorical_features",)
-_LEVEL = (
-    "quantile",
-    "loss=gce.losses.Quantile(quantile=...)",
-)
+_LEVEL = ("quantile", "loss=gce.losses.Quantile(quantile=...)")
 _BASE = ("base_score",)
 _EPOCHS = ("max_epochs", "basis=gce.bases.Neural(max_epochs=...)")
 _HIDDEN = ("hidden", "basis=gce.bases.Neural(hidden=...)")

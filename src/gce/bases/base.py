@@ -294,6 +294,7 @@ class Basis(Component, SeesRows):
     fits_quadratics: ClassVar[bool] = False
 
     def __init__(self) -> None:
+        # without it, signature() would show the arguments of __new__, and scikit-learn reads parameters there
         super().__init__()
 
     @property

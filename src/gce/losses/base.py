@@ -77,6 +77,7 @@ class Loss(Component):
     has_means = True
 
     def __init__(self) -> None:
+        # without it, signature() would show the arguments of __new__, and scikit-learn reads parameters there
         super().__init__()
 
     @property

@@ -39,13 +39,13 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 AUTO_FOLDS, SMALL_FOLDS, SMALL_ROWS = 5, 10, 2000
 #: Rows beyond which ``cv="auto"`` holds out ``LARGE_FRACTION`` of them once, in place of folds.
 LARGE_ROWS, LARGE_FRACTION = 200_000, 0.1
+#: The same where a time limit leaves less than a second for so many rows: five members would hardly begin.
+ROWS_PER_SECOND = 4000
 #: Folds of groups are drawn at random unless one has this many times the rows of an even one.
 _UNEVEN = 1.5
 #: Share of the rows that a member of grouped folds trains on at least: with less, its predictions are worse than what
 #: they add to an average over members.
 LEAST_TRAINED = 0.25
-#: The same where a time limit leaves less than a second for so many rows: five members would hardly begin.
-ROWS_PER_SECOND = 4000
 
 
 @dataclass(frozen=True)
